@@ -1,4 +1,4 @@
-"""Relay: `import relay_hw as relay`. Everything is loaded when first asked for, so that commands start at once."""
+"""The public package: `import relay_hw as relay`. Everything is imported lazily, so that commands start at once."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Submodules, and Relay's operators as `relay.add`, `relay.reshape`, ..., when they are first asked for."""
+    """Import submodules, and Relay's operators as `relay.add`, `relay.reshape`, ..., at their first use."""
     if name in _SUBMODULES:
         return importlib.import_module(f"relay_hw.{name}")
     if name in _ELSEWHERE:
@@ -196,7 +196,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _version() -> str:
-    """Of the installed distribution; a checkout that only lies on the path has none."""
+    """The version of the installed distribution; a checkout that is only on the path has none."""
     try:
         return importlib.metadata.version("relay-hw")
     except importlib.metadata.PackageNotFoundError:

@@ -47,7 +47,7 @@ def build(
     calibration: Mapping[str, Any] | None = None,
     options: CompileOptions | None = None,
 ) -> Module:
-    """`mod` compiled, ready to `run`, and to `save`.
+    """Compile `mod`: a model that is ready to `run`, and to `save`.
 
     `target`: `llvm`, or another target of the host (see `relay_hw.backend.tvm.target`), or `numpy`; all of it then
     runs on the host, in float as it is. `accel`, or `accel:NAME` for another configuration, quantizes `mod` and puts

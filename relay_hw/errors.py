@@ -1,4 +1,4 @@
-"""Errors that relay_hw and tensorize raise on purpose. Each message is one sentence: X must be Y, not Z, and where."""
+"""Exceptions of relay_hw and tensorize. Each message is one sentence: X must be Y, not Z, and where."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from relay_hw.support import quote
 
 
 class RelayHwError(Exception):
-    """Base of the family. `span`, where known, is put in front of the message as `file:line:column:`.
+    """Base of all exceptions. `span`, if known, is put in front of the message as `file:line:column:`.
 
     `detail` is the source line with the place underlined, where the source is at hand; else empty.
     """
@@ -26,7 +26,7 @@ class ParseError(RelayHwError):
 
 
 class TypeCheckError(RelayHwError):
-    """A program that has no type."""
+    """A program with a type error."""
 
 
 class WellFormedError(RelayHwError):
@@ -34,7 +34,7 @@ class WellFormedError(RelayHwError):
 
 
 class UnsupportedError(RelayHwError):
-    """A feature of the input that nothing here supports."""
+    """A feature of the input that is not supported."""
 
 
 class EvalError(RelayHwError):
@@ -46,7 +46,7 @@ class QuantizeError(RelayHwError):
 
 
 class TensorizeError(RelayHwError):
-    """A fused function that the accelerator configuration cannot hold, or a finished program that fails its check."""
+    """A function that does not fit the accelerator configuration, or a finished program that fails its check."""
 
 
 class ArtifactError(RelayHwError):

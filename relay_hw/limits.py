@@ -1,4 +1,4 @@
-"""How much a model of a stranger may take, in one place, and what else its reader is told.
+"""Limits on untrusted models, in one place, and other options of the ONNX importer.
 
 In: what a file asks for. Out: nothing, or one sentence.
 Everything that a file can make large with few bytes is compared with these numbers before memory is taken for it.
@@ -26,7 +26,7 @@ MOST_NESTING: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most that reading a model may take; every field is changed by `--limit FIELD=NUMBER`."""
+    """Limits for reading a model; `--limit FIELD=NUMBER` changes a field."""
 
     # Of the model's file; protobuf itself takes no more.
     file_bytes: int = (1 << 31) - 1
@@ -73,7 +73,7 @@ DEFAULT: Final = Limits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnnxOptions:
-    """Choices of `from_onnx`, besides the shapes of inputs.
+    """Options of `from_onnx`, besides the shapes of inputs.
 
     `sample_shapes`: shapes of arrays with samples on their first axis, by input: open sizes are those.
     `values`: inputs that always have one value, and are none any more; a branch that it does not take need not fit.
@@ -91,7 +91,7 @@ USUAL: Final = OnnxOptions()
 
 
 def changed(changes: Mapping[str, int]) -> Limits:
-    """The usual limits with some changed. Raises InputError for a name that is none, and for a negative number."""
+    """The default limits with some changed. Raises InputError for an unknown name or a negative number."""
     names = [field.name for field in fields(Limits)]
     for name, most in changes.items():
         if name not in names:
@@ -115,7 +115,7 @@ def product(sizes: Iterable[int]) -> int:
 
 
 def is_shape(sizes: object) -> bool:
-    """Whether a value out of JSON is the shape of an array: a list of at most 32 integers of at least 0."""
+    """Whether a JSON value is the shape of an array: a list of at most 32 integers of at least 0."""
     if not isinstance(sizes, list):
         return False
     items = cast(list[object], sizes)
@@ -123,5 +123,5 @@ def is_shape(sizes: object) -> bool:
 
 
 def is_countable(shape: Iterable[int], item_bytes: int) -> bool:
-    """Whether numpy has arrays of these sizes, none of them negative: not where only a 0 among them makes it empty."""
+    """Whether numpy supports arrays of these sizes; a 0 among them does not excuse others that are too large."""
     return math.prod(size for size in shape if size) * item_bytes < 1 << 63

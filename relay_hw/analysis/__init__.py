@@ -1,4 +1,4 @@
-"""Questions about programs: types, variables, scopes, calls, equality."""
+"""Program analyses: types, variables, scopes, calls, equality."""
 
 from __future__ import annotations
 

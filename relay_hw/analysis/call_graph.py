@@ -1,4 +1,4 @@
-"""Which global function uses which. In: a module. Out: the functions in groups, callees first."""
+"""The call graph of a module. In: a module. Out: its functions in groups, callees first."""
 
 from __future__ import annotations
 

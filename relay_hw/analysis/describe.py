@@ -1,4 +1,4 @@
-"""How messages call nodes."""
+"""Describes nodes in messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from relay_hw.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Op, T
 
 
 def describe(node: Expr) -> str:
-    """How a message calls `node`."""
+    """A description of `node` for messages."""
     match node:
         case Op(name=name):
             return name

@@ -1,4 +1,4 @@
-"""Equations and conditions on dimensions. In: pairs of dimensions. Out: what each flexible one is, or TypeCheckError.
+"""Solves equations and conditions on dimensions. In: pairs of dimensions. Out: flexible ones, or TypeCheckError.
 
 A flexible dimension belongs to one use of a function and takes a value; any other symbolic one stands for itself.
 """
@@ -30,7 +30,7 @@ from relay_hw.span import Span
 
 @dataclass(frozen=True, slots=True)
 class _Waiting:
-    """A condition that more values may decide; `what` names it in the message."""
+    """A condition that is not decided yet; `what` names it in messages."""
 
     condition: Condition
     what: str
@@ -60,17 +60,17 @@ class DimSolver:
         self._known[var] = None
 
     def value(self, dim: Dim) -> Dim:
-        """`dim` with what is known put in."""
+        """`dim` with known values substituted."""
         if not self._known or isinstance(dim, (int, Any)):
             return dim
         return substitute_dim(dim, self._lookup)
 
     def final(self, dim: Dim) -> Dim:
-        """`dim` with what is known put in; a flexible dimension that nothing fixed is unknown."""
+        """`dim` with known values substituted; flexible dimensions without a value become `?`."""
         return substitute_dim(self.value(dim), lambda var: ANY if var in self._known else var)
 
     def unify(self, left: Dim, right: Dim) -> Dim:
-        """The dimension that both are; unknown ones meet any. Raises TypeCheckError."""
+        """Unify two dimensions; `?` matches any. Raises TypeCheckError."""
         a, b = self.value(left), self.value(right)
         if a is b or a == b:
             return a
@@ -90,7 +90,7 @@ class DimSolver:
                 return a
 
     def assume(self, condition: Condition) -> None:
-        """Take `condition` as given: a function has it, and its callers show it."""
+        """Assume `condition`: it belongs to a function, whose callers must prove it."""
         left, right = condition.left.dim, condition.right.dim
         match condition.comparison:
             case Comparison.EQ:
@@ -107,7 +107,7 @@ class DimSolver:
                 self._at_least_zero.append(dim_add(dim_sub(right, left), -1))
 
     def require(self, condition: Condition, what: str) -> None:
-        """`condition` must hold, now or once more is known. Raises TypeCheckError where it surely does not."""
+        """Require `condition`, now or once more is known. Raises TypeCheckError if it provably does not hold."""
         if condition.comparison is Comparison.EQ:
             try:
                 self.unify(condition.left.dim, condition.right.dim)
@@ -121,7 +121,7 @@ class DimSolver:
             self._conditions.append(_Waiting(condition, what, self.place))
 
     def finish(self) -> None:
-        """Every equation and condition must be decided by now. Raises TypeCheckError."""
+        """Check that all equations and conditions are decided. Raises TypeCheckError."""
         self._retry()
         for left, right, place in self._equations:
             shown = self.value(left), self.value(right)
@@ -141,7 +141,7 @@ class DimSolver:
         return found
 
     def _solve(self, difference: Dim) -> bool | None:
-        """Make `difference` zero: True if it is now, False if it cannot be, None if more must be known."""
+        """Solve `difference == 0`: True if solved, False if impossible, None if still undecided."""
         reduced = self._reduced(difference)
         if reduced == 0:
             return True
@@ -205,7 +205,7 @@ class DimSolver:
                 progress = progress or bool(outcome)
 
     def _holds(self, condition: Condition) -> bool | None:
-        """Whether `condition` surely holds, surely does not, or cannot be said."""
+        """Whether `condition` provably holds or not; None if undecided."""
         left, right = self.value(condition.left.dim), self.value(condition.right.dim)
         if isinstance(left, Any) or isinstance(right, Any):
             # Known only at run time.
@@ -251,7 +251,7 @@ def _negative(dim: Dim) -> Dim:
 
 
 def _isolated(terms: Polynomial, var: DimVar, only_unit: bool = False) -> Dim | None:
-    """What `var` must be for the polynomial to be zero, if it occurs once, alone, with a factor that divides all."""
+    """The value of `var` that makes the polynomial zero, if it occurs once, linearly, with a factor dividing all."""
     factor = terms.get((var,))
     if factor is None or (only_unit and abs(factor) != 1):
         return None

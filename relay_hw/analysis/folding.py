@@ -1,4 +1,4 @@
-"""What computing a call on constants would take, before it is done: elements, bytes and steps.
+"""Estimates the cost of folding a call on constants before doing it: elements, bytes and steps.
 
 In: an operator, its attributes and values, the type of its result. Out: numbers that are never too small.
 """
@@ -37,7 +37,7 @@ _PICKING: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Of the largest tensor `elements`; of all results `size` in bytes; `steps` are a few operations each."""
+    """Cost of a call: `elements` of the largest tensor, `size` of all results in bytes, `steps` of a few operations."""
 
     elements: int
     size: int
@@ -45,7 +45,7 @@ class Work:
 
     @property
     def is_small(self) -> bool:
-        """Whether constants are folded though nobody set limits."""
+        """Whether constants are folded even without explicit limits."""
         return (
             self.elements <= DEFAULT.tensor_elements
             and self.size <= DEFAULT.folded_bytes
@@ -54,7 +54,7 @@ class Work:
 
 
 def work_of(op: Op, attrs: Any, values: Sequence[Any], ty: Type) -> Work:
-    """What `op` takes for `values`, whose result is of type `ty`."""
+    """The cost of `op` on `values`, with a result of type `ty`."""
     results = tensors_of(ty)
     given = sum(map(_elements, values))
     counts = [_count(op.name, values, given, result) for result in results]
@@ -65,13 +65,13 @@ def work_of(op: Op, attrs: Any, values: Sequence[Any], ty: Type) -> Work:
 
 
 def width_of(dtype: str) -> int:
-    """Bytes of an element, in numpy at least one."""
+    """Bytes of an element; at least one in numpy."""
     bits = re.search(r"\d+", dtype)
     return max(int(bits.group()) // 8, 1) if bits else 1
 
 
 def tensors_of(ty: Type) -> list[TensorType]:
-    """The tensors of a value that is one, or a tuple of some, without calls into what lies inside."""
+    """The tensors of a tensor or nested tuple, without recursion."""
     found: list[TensorType] = []
     waiting = [ty]
     while waiting:
@@ -104,7 +104,7 @@ def _arange(values: Sequence[Any]) -> int:
 
 
 def range_length(start: float, stop: float, step: float) -> int:
-    """The numbers from `start` to before `stop`; 0 where a step of 0 makes no range, 2^64 for more than that."""
+    """Number of elements from `start` to before `stop`; 0 for a step of 0, at most 2^64."""
     if not step:
         return 0
     if all(isinstance(number, int) for number in (start, stop, step)):
@@ -146,7 +146,7 @@ _OPEN: Final[dict[str, Callable[[Sequence[Any]], int]]] = {
 
 
 def _padded(attrs: Any) -> int:
-    """How many times larger than its data what an operator pads may be."""
+    """The largest ratio of padded to original data of an operator."""
     padding = getattr(attrs, "padding", ())
     return product(1 + 2 * abs(pad) for pad in padding) if isinstance(padding, tuple) else 1
 

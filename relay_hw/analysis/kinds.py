@@ -1,4 +1,4 @@
-"""Kinds: which types may stand where. In: a module. Out: nothing, or TypeCheckError."""
+"""Kind checking of types. In: a module. Out: nothing, or TypeCheckError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layouts in types: what each operator asks of its arguments' layouts, and the layout of its result.
+"""Checks layouts of tensor types: the arguments of each operator, and the layout of its result.
 
 In: one call, its argument types, its result type. Out: the result type with a layout; TypeCheckError names the edge.
 Types without a layout are taken as they are, so that programs that never name one are not concerned.
@@ -19,7 +19,7 @@ _MERGING: Final = frozenset(("concatenate", "qnn.concatenate"))
 
 
 def is_laid_out(types: Sequence[Type]) -> bool:
-    """Whether an argument, or a field of one, has a layout."""
+    """Whether an argument, or a field of a tuple argument, has a layout."""
     return any(
         isinstance(ty, TensorType) and bool(ty.layout)
         for given in types
@@ -28,7 +28,7 @@ def is_laid_out(types: Sequence[Type]) -> bool:
 
 
 def check_arguments(call: Call, op: Op, types: Sequence[Type]) -> None:
-    """The arguments must lie as the attributes of `op` say. Raises TypeCheckError."""
+    """Check that the arguments have the layouts in the attributes of `op`. Raises TypeCheckError."""
     attrs = call.attrs
     if op.name == "layout_transform":
         _expect(call, 0, types, attrs.src_layout)
@@ -42,7 +42,7 @@ def check_arguments(call: Call, op: Op, types: Sequence[Type]) -> None:
 
 
 def result_layout(call: Call, op: Op, types: Sequence[Type], result: Type) -> Type:
-    """`result` with the layout that the arguments give it. Raises TypeCheckError where they disagree."""
+    """`result` with the layout of the arguments. Raises TypeCheckError if they disagree."""
     return _with_layout(result, _found(call, op, types, result))
 
 
@@ -101,7 +101,7 @@ def _common(call: Call, ty: Type, arg: Expr) -> str:
 
 
 def _broadcast(call: Call, types: Sequence[Type], result: Type) -> str:
-    """The layout of the arguments of full rank; others must be its end."""
+    """The layout of the full-rank arguments; others must be a suffix of it."""
     rank = result.rank if isinstance(result, TensorType) else 0
     full = [index for index, ty in enumerate(types) if isinstance(ty, TensorType) and ty.rank == rank and ty.layout]
     if not full:

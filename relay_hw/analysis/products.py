@@ -1,4 +1,4 @@
-"""Multiply-accumulates of a call: the one count that every table, share and bound reads.
+"""Counts multiply-accumulates of calls, for all tables, shares and bounds.
 
 In: a typed call. Out: their number; 0 for operators that make no products, and where a shape is not known.
 """
@@ -51,7 +51,7 @@ def operator_macs(op: Op, attrs: Any, types: Sequence[Type], result: Type) -> in
 
 
 def weight_shape(call: Call) -> tuple[int, ...]:
-    """Shape of the weights that a call multiplies with; empty where it multiplies two activations, or nothing."""
+    """Shape of the weights that a call multiplies with; empty if it multiplies two activations, or nothing."""
     name = call.op.name if isinstance(call.op, Op) else ""
     if name not in (*_DENSE, "nn.matmul", *_CONV, *_TRANSPOSED):
         return ()
@@ -59,18 +59,18 @@ def weight_shape(call: Call) -> tuple[int, ...]:
 
 
 def total_macs(exprs: Iterable[Expr]) -> int:
-    """Of all calls among expressions."""
+    """Multiply-accumulates of all calls among expressions."""
     return sum(call_macs(expr) for expr in exprs if isinstance(expr, Call))
 
 
 def count_products(body: Expr) -> int:
-    """How many calls make products, whatever their number."""
+    """The number of calls that make multiply-accumulates."""
     calls = (expr for expr in post_order(body) if isinstance(expr, Call))
     return sum(isinstance(call.op, Op) and call.op.has(Trait.ANCHOR) for call in calls)
 
 
 def _transposed(attrs: Any, out: Sequence[int], data: Sequence[int], kernel: Sequence[int]) -> int:
-    """An output element takes one product for each tap that stands on an element of the input, not between two."""
+    """Transposed convolution: an output element has one product per tap on an input element, none between them."""
     layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
     channels = data[layout.index("N")] * kernel[kernel_layout.index("I")] * kernel[kernel_layout.index("O")]
     spatial = [letter for letter in layout if letter not in "NC"]
@@ -90,13 +90,13 @@ def _transposed(attrs: Any, out: Sequence[int], data: Sequence[int], kernel: Seq
 
 
 def _taps(size: int, kernel: int, stride: int, dilation: int, before: int) -> int:
-    """Pairs of an output line and a tap that stands on an input line."""
+    """Number of pairs of an output row and a tap on an input row."""
     first = [(tap * dilation - before) % stride for tap in range(kernel)]
     return sum((size - line + stride - 1) // stride for line in first if line < size)
 
 
 def _einsum(equation: str, given: Type) -> int:
-    """One product for each value of all axes together and each tensor behind the first; 0 where axes are dots."""
+    """Einsum: one product per index of all axes and tensor after the first; 0 with ellipses."""
     terms = equation.replace(" ", "").partition("->")[0].split(",")
     fields = given.fields if isinstance(given, TupleType) else (given,)
     shapes = [_static(field) for field in fields]

@@ -1,4 +1,4 @@
-"""Rules that may have to wait: type relations and projections. In: argument types. Out: a result, or None."""
+"""Deferred typing rules: type relations and projections. In: argument types. Out: a result, or None."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _UNFORESEEN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueErr
 
 @dataclass(slots=True, eq=False)
 class Deferred:
-    """A result that depends on `types`; `attempt` computes it once they are known well enough."""
+    """A result that depends on `types`; `attempt` computes it once enough is known."""
 
     node: Expr
     types: Sequence[Type]
@@ -30,7 +30,7 @@ class Deferred:
 
 @dataclass(slots=True)
 class _ArgumentSolver:
-    """The solver that one relation sees: it names the argument that does not fit."""
+    """The solver for one relation, which names the argument that does not fit."""
 
     call: Call
     name: str
@@ -85,7 +85,7 @@ def operator_relation(call: Call, op: Op, solver: TypeSolver) -> Attempt:
 
 
 def _check_ranks(call: Call, op: Op, types: Sequence[Type]) -> None:
-    """A shape that is a type parameter as a whole suits only what treats all elements alike. Raises TypeCheckError."""
+    """Check that rank-polymorphic shapes are used by elementwise operators only. Raises TypeCheckError."""
     tensors = [leaf for ty in types for leaf in (ty.fields if isinstance(ty, TupleType) else (ty,))]
     known = [ty for ty in tensors if isinstance(ty, TensorType)]
     whole = next((ty for ty in known if has_unknown_rank(ty)), None)

@@ -1,4 +1,4 @@
-"""The last step of inference. In: expressions and the types found. Out: nodes that carry their types."""
+"""The last step of type inference. In: expressions and their types. Out: nodes that carry their types."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from relay_hw.ir.visit import copy_with, post_order, rebuild
 
 
 class Retyper:
-    """Writes the types that an inference found into new nodes; a node that is right already stays the same object."""
+    """Writes inferred types into new nodes; a node that has its type already stays the same object."""
 
     def __init__(self, inference: Inference) -> None:
         self._inference = inference
@@ -23,7 +23,7 @@ class Retyper:
         self._globals: dict[str, GlobalVar] = {}
 
     def rewrite(self, root: Expr) -> Expr:
-        """The typed graph. Raises TypeCheckError where a type is still unknown."""
+        """The typed graph. Raises TypeCheckError if a type is still unknown."""
         for node in post_order(root):
             if node not in self._memo:
                 self._memo[node] = self._retype(node)

@@ -1,4 +1,4 @@
-"""The typing rules, one a node kind. In: expressions. Out: a type for each node, with holes until `solve` is done.
+"""The typing rules of all kinds of nodes. In: expressions. Out: a type for each node, with holes until `solve` is done.
 
 A call of an operator adds its type relation; a relation that does not know enough waits for the holes in its arguments.
 """
@@ -58,12 +58,12 @@ from relay_hw.span import Span
 
 
 def uncalled(name: str, span: Span | None = None) -> TypeCheckError:
-    """The error for an operator that stands where a value must."""
+    """The error for an operator that is used as a value."""
     return TypeCheckError(f"operator {name} must be called, not used as a value: wrap it in a function", span)
 
 
 class Inference:
-    """Types for one group of mutually recursive functions, or for one expression."""
+    """Infers types of one group of mutually recursive functions, or of one expression."""
 
     def __init__(self, mod: IRModule, known: Mapping[str, FuncType]) -> None:
         self.mod = mod
@@ -81,7 +81,7 @@ class Inference:
         self._where = ""
 
     def declare_global(self, name: str, function: Function) -> None:
-        """Make the annotated type of `function` known before any body is looked at."""
+        """Register the annotated type of `function` before any body is typed."""
         self._where = f"@{name}"
         self._globals[name] = self._declare(function)
 
@@ -96,7 +96,7 @@ class Inference:
         return run(self._visit(expr))
 
     def solve(self) -> None:
-        """Run the relations that can run, then check what only final types can tell."""
+        """Run deferred relations, then the checks that need final types."""
         self._drain()
         self.solver.dims.finish()
         for match in self._matches:

@@ -1,4 +1,4 @@
-"""Scopes of a graph. In: an expression. Out: for each node the innermost scope that holds all its uses.
+"""Finds scopes of graph nodes. In: an expression. Out: for each node the innermost scope that holds all its uses.
 
 A function body, a branch, an arm and the body of a let each open a scope. Where a shared node belongs to a scope that
 lies outside of the branch or closure in which it is met first, it must be computed before that branch or closure.
@@ -156,7 +156,7 @@ def _bindings(node: Expr) -> list[tuple[int, Var]]:
 
 
 def _discover(root: Expr) -> tuple[list[Expr], dict[Expr, tuple[Expr, int]]]:
-    """Post-order over uses, and for each node the use through which it is met first."""
+    """Post-order over uses, and for each node the use by which it is reached first."""
     order: list[Expr] = []
     first_user: dict[Expr, tuple[Expr, int]] = {}
     seen: set[Expr] = set()

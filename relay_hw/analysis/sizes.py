@@ -1,4 +1,4 @@
-"""How large a typed module is when it runs: every result, and all that is computed from constants before it runs.
+"""Checks the size of a typed module at run time: every result, and all constants that are folded before.
 
 In: a typed module, limits. Out: nothing, or InputError where a few characters of text ask for more memory than that.
 """
@@ -17,7 +17,7 @@ from relay_hw.span import Span
 
 
 def check_sizes(mod: IRModule, limits: Limits, source: str) -> IRModule:
-    """`mod`, if no result is a larger tensor than `limits` allow, nor all computed constants together.
+    """Return `mod` if no result exceeds `limits`, nor all computed constants together.
 
     `source`: the file, which messages name where a node has no place in it. Raises InputError.
     """
@@ -59,5 +59,5 @@ def _is_fixed(node: Expr, fixed: Collection[Expr], bound: Mapping[Expr, Expr]) -
 
 
 def _elements(tensor: TensorType) -> int:
-    """Of open sizes, which data decide, those that are known count."""
+    """Number of elements; dynamic sizes, which depend on data, count as 1."""
     return product(dim for dim in tensor.shape if isinstance(dim, int))

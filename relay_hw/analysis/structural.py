@@ -1,4 +1,4 @@
-"""Equality and hash of programs up to the names of variables. In: expressions, types, modules. Out: bool, int.
+"""Structural equality and hash of programs, up to names of variables. In: expressions, types, modules. Out: bool, int.
 
 Sharing counts: two uses of one node differ from one use each of two equal nodes. Leaves may be shared or not.
 """
@@ -56,7 +56,7 @@ Program = IRModule | Expr | Type
 
 
 def structural_equal(left: Program, right: Program) -> bool:
-    """Whether both are the same program but for the names of bound variables.
+    """Whether both are the same program up to names of bound variables.
 
     Free variables are equal only to themselves. Spans and inferred types do not count, annotations of parameters,
     patterns and results do.
@@ -90,7 +90,7 @@ def _equal_modules(left: IRModule, right: IRModule) -> bool:
 
 
 class _Equality:
-    """One comparison: what each bound name and inner node of the left side stands for on the right."""
+    """State of a comparison: maps bound names and nodes of the left side to the right side."""
 
     def __init__(self) -> None:
         self._nodes: dict[AnyValue, AnyValue] = {}
@@ -192,7 +192,7 @@ class _Equality:
         return len(left) == len(right) and all(self.types(a, b) for a, b in zip(left, right, strict=True))
 
     def _same_head(self, a: Expr, b: Expr) -> bool:
-        """Whether the nodes agree in all but their sub-expressions; binds what they bind."""
+        """Whether the nodes agree except for sub-expressions; binds their variables."""
         match a, b:
             case Var(), Var():
                 return a is b
@@ -263,7 +263,7 @@ def _same_array(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def _key(value: AnyValue) -> AnyValue:
-    """A value that is equal exactly where attributes are, and has a stable repr."""
+    """A key of attributes: equal if and only if they are, with a stable repr."""
     match value:
         case np.ndarray():
             return ("array", str(value.dtype), value.shape, value.tobytes())

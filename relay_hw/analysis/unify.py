@@ -40,7 +40,7 @@ MAX_TYPE_SIZE = 100_000
 
 
 class TypeSolver:
-    """Knows what each hole and flexible dimension stands for. `on_fill` is told of every hole that gets a value."""
+    """Maps holes and flexible dimensions to values. `on_fill` is called for every hole that gets a value."""
 
     def __init__(self, on_fill: Callable[[IncompleteType], None] | None = None) -> None:
         self._filled: dict[IncompleteType, Type] = {}
@@ -52,7 +52,7 @@ class TypeSolver:
         self._on_fill = on_fill
 
     def unify(self, left: Type, right: Type) -> Type:
-        """The type that both are; holes are filled, and a `?` dimension meets any. Raises TypeCheckError."""
+        """Unify two types; holes are filled, and `?` matches any dimension. Raises TypeCheckError."""
         a, b = self._find(left), self._find(right)
         if a is b:
             return a
@@ -101,7 +101,7 @@ class TypeSolver:
         return map_type(ty, lambda part: map_dims(part, dim_of))  # type: ignore[return-value]
 
     def _fresh(self, var: TypeVar) -> Type:
-        """What a type parameter stands for in one use: nothing yet."""
+        """A fresh hole for a type parameter in one use."""
         new = TypeVar(var.name, var.kind)
         match new.inside:
             case ShapeVar() as shape:
@@ -117,19 +117,19 @@ class TypeSolver:
                 return IncompleteType(var.kind)
 
     def require(self, where: Sequence[Condition], what: str) -> None:
-        """The conditions of one use of a function must hold. Raises TypeCheckError."""
+        """Require the conditions of one use of a function. Raises TypeCheckError."""
         for condition in where:
             self.dims.require(map_condition(condition, self._leaf), what)
 
     def final(self, ty: Type) -> Type:
-        """`ty` with all known holes filled; a dimension that nothing fixed is unknown."""
+        """`ty` with all known holes filled; dimensions without a value become `?`."""
         found = self.resolve(ty)
         if self._is_ground(found):
             return found
         return map_type(found, lambda part: map_dims(part, self.dims.final)) if self.dims.is_used else found
 
     def check_size(self, ty: Type) -> None:
-        """Raises TypeCheckError for a type so deep or large that no program can mean it."""
+        """Raises TypeCheckError for an absurdly deep or large type."""
         depth, size = self._measure(ty)
         if depth > MAX_TYPE_DEPTH:
             raise TypeCheckError(f"type must be nested at most {MAX_TYPE_DEPTH} deep, not {depth}")
@@ -177,7 +177,7 @@ class TypeSolver:
         return value
 
     def _refill(self, hole: Type, value: Type) -> None:
-        """Let a filled hole follow its value to a more general one, such as Tensor[(?), int32]."""
+        """Update a filled hole whose value became more general, such as Tensor[(?), int32]."""
         while isinstance(hole, IncompleteType):
             following = self._filled[hole]
             if not isinstance(following, IncompleteType):
@@ -265,7 +265,7 @@ class TypeSolver:
                 return self._find(ty)
 
     def _tensor(self, ty: TensorType) -> TensorType:
-        """`ty` with its flexible parts put in."""
+        """`ty` with its flexible parts substituted."""
         dtype, shape = ty.dtype, ty.shape
         while isinstance(dtype, DtypeVar) and (known := self._dtypes.get(dtype)) is not None:
             dtype = known
@@ -304,7 +304,7 @@ def _is_plain(leaf: Type) -> bool:
 
 
 def as_argument(var: TypeVar) -> Type:
-    """A type parameter as the type argument that stands for itself."""
+    """A type parameter as a type argument."""
     match var.kind:
         case Kind.DIM:
             return DimType(var.dim)

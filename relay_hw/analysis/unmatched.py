@@ -1,4 +1,4 @@
-"""Completeness of a match. In: a match. Out: the patterns that no arm takes."""
+"""Exhaustiveness check of matches. In: a match. Out: the patterns that no arm matches."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Siblings = Callable[[Constructor], Sequence[Constructor]]
 
 
 def unmatched_cases(match: Match, siblings: Siblings, limit: int = MAX_CANDIDATES) -> list[Pattern]:
-    """Patterns that `match` leaves out, in order of the constructors; empty when it is complete.
+    """Patterns that `match` does not cover, in order of the constructors; empty if it is exhaustive.
 
     At most `limit` candidates are looked at.
     """
@@ -42,7 +42,7 @@ def unmatched_cases(match: Match, siblings: Siblings, limit: int = MAX_CANDIDATE
 
 @dataclass(frozen=True, slots=True)
 class _Arms:
-    """Arms in their order, by what they ask for: there may be as many as constructors, which are looked at each.
+    """Arms in order, indexed by constructor, since there may be as many arms as constructors.
 
     `by_constructor` has a constructor's arms, "" those that ask for a tuple; `first` is the first arm of all; `rest`
     the first that takes everything, behind which nothing is looked at.
@@ -62,7 +62,7 @@ class _Arms:
         return cls(found, arms[:1], ())
 
     def for_candidate(self, candidate: Pattern) -> Sequence[Pattern]:
-        """Arms that may take `candidate`, in their order, up to the first that surely takes a part of it."""
+        """Arms that may match `candidate`, in order, up to the first that certainly matches a part of it."""
         if isinstance(candidate, PatternWildcard | PatternVar):
             return self.first
         return [*self.by_constructor.get(_asked(candidate), ()), *self.rest]
@@ -88,7 +88,7 @@ def pattern_text(pattern: Pattern) -> str:
 
 
 def _first_decision(candidate: Pattern, arms: Sequence[Pattern]) -> Pattern | bool | None:
-    """True if an arm takes all of `candidate`, the arm's pattern if it takes a part, None if none takes any."""
+    """True if an arm matches all of `candidate`, the arm's pattern if it matches a part, None if none matches."""
     for arm in arms:
         overlap = _overlap(candidate, arm)
         if overlap == "all":
@@ -99,7 +99,7 @@ def _first_decision(candidate: Pattern, arms: Sequence[Pattern]) -> Pattern | bo
 
 
 def _overlap(candidate: Pattern, arm: Pattern) -> str:
-    """How much of `candidate` the pattern `arm` takes: "all", "part" or "none"."""
+    """How much of `candidate` the pattern `arm` matches: "all", "part" or "none"."""
     match candidate, arm:
         case _, PatternWildcard() | PatternVar():
             return "all"
@@ -121,7 +121,7 @@ def _overlap_all(candidates: Sequence[Pattern], arms: Sequence[Pattern]) -> str:
 
 
 def _expand(candidate: Pattern, arm: Pattern, siblings: Siblings) -> list[Pattern]:
-    """Split the wildcards of `candidate` one level deeper, where `arm` asks for a constructor or tuple."""
+    """Split the wildcards of `candidate` one level deeper, where `arm` has a constructor or tuple."""
     match candidate, arm:
         case _, PatternWildcard() | PatternVar():
             return [candidate]
@@ -144,7 +144,7 @@ def _expand(candidate: Pattern, arm: Pattern, siblings: Siblings) -> list[Patter
 def _expand_first(
     candidates: Sequence[Pattern], arms: Sequence[Pattern], siblings: Siblings
 ) -> list[tuple[Pattern, ...]]:
-    """Expand the first part that the arm takes only partly; one at a time keeps the number of candidates small."""
+    """Expand the first part that the arm matches only partly; one at a time keeps candidates few."""
     for place, (candidate, arm) in enumerate(zip(candidates, arms, strict=False)):
         if _overlap(candidate, arm) == "part":
             parts = _expand(candidate, arm, siblings)

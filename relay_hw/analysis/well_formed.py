@@ -1,4 +1,4 @@
-"""Structural rules. In: a module or expression. Out: nothing, or WellFormedError."""
+"""Checks structural rules. In: a module or expression. Out: nothing, or WellFormedError."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from relay_hw.ir.module import IRModule
 
 
 def check_well_formed(program: IRModule | Expr) -> None:
-    """Each variable is bound once and used only in its scope; a module uses only globals that it defines.
+    """Check that each variable is bound once and used only in its scope, and that globals are defined.
 
     A bare expression may have free variables. Raises WellFormedError.
     """

@@ -120,8 +120,8 @@ class Findings:
 def choose_best(rows: Sequence[Row]) -> str | None:
     """The strategy with the least noise on held-out data; ties go to the fewest cycles, then to the first.
 
-    Only those count whose widths the accelerator has, and that are on the front of quality and time; if all leave layers
-    to the host, those of which the accelerator runs some, if there is one: what stays in float has no noise at all.
+    Only those count whose widths the accelerator has, and that are on the front of quality and time; if all leave
+    layers to the host, those of which the accelerator runs some, if there is one: float layers have no noise at all.
     """
     known = [(row, row.held_out) for row in rows if row.held_out is not None and row.gains]
     known = [(row, held) for row, held in known if row.cost is not None and row.host_share < 1] or known

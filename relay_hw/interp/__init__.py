@@ -1,4 +1,4 @@
-"""The reference interpreter: the meaning of Relay."""
+"""The reference interpreter, which defines Relay's semantics."""
 
 from relay_hw.interp.evaluate import Interpreter, evaluate
 from relay_hw.interp.executor import InterpreterExecutor, create_executor

@@ -1,4 +1,4 @@
-"""The reference interpreter: the meaning of Relay. In: a module and argument values. Out: the result's value.
+"""The reference interpreter, which defines Relay's semantics. In: a module, argument values. Out: the result.
 
 Strict, left to right. A shared node is computed once in each run of the innermost scope that holds all its uses.
 """
@@ -192,7 +192,7 @@ class Interpreter:
         return (yield self._eval((yield self._arm(node, frame, plan)), frame, plan))
 
     def _arm(self, node: Match, frame: Frame, plan: Scopes) -> Step[Expr]:
-        """The arm that fits, its variables bound."""
+        """The arm that matches, with its variables bound."""
         data = yield self._eval(node.data, frame, plan)
         yield self._hoisted(node, frame, plan)
         for clause in node.clauses:
@@ -238,7 +238,7 @@ class Interpreter:
         return value
 
     def _body(self, node: Expr, frame: Frame, plan: Scopes) -> Step[tuple[Value, tuple[Closure, list[Value]] | None]]:
-        """The value of a function's body, or the call that gives it: the frame is not needed for that one."""
+        """The value of a function's body, or its tail call, which does not need the frame."""
         while plan.uses.get(node) == 1:
             match node:
                 case Let(var=var, value=value, body=body):
@@ -308,7 +308,7 @@ def arguments(function: Function, args: Sequence[Any] | Mapping[str, Any], name:
 
 
 def operate(op: Op, attrs: Any, args: Sequence[Value], ty: Type, span: Span | None = None) -> Value:
-    """The value of a call of `op` of type `ty`. Raises EvalError where the arguments do not fit."""
+    """Evaluate a call of `op` of type `ty`. Raises EvalError if the arguments do not fit."""
     try:
         with np.errstate(all="ignore"):
             value = _as_value(op.meaning(attrs, args, _result_type(ty, op, attrs, args)))
@@ -323,7 +323,7 @@ def operate(op: Op, attrs: Any, args: Sequence[Value], ty: Type, span: Span | No
 
 
 def _result_type(ty: Type, op: Op, attrs: Any, args: Sequence[Value]) -> Type:
-    """The type of the call; where type parameters stand in it, that of this run."""
+    """The type of the call, with type parameters replaced by their values in this run."""
     if not any(isinstance(leaf, TensorType) and _is_open(leaf) for leaf in type_leaves(ty)):
         return ty
     return op.relation([type_of(value) for value in args], attrs, TypeSolver()) or ty
@@ -340,7 +340,7 @@ def _as_value(result: Any) -> Value:
 
 
 def _matches(pattern: Pattern, value: Value, found: list[tuple[Var, Value]]) -> bool:
-    """Whether `value` has the form of `pattern`; collects what its variables stand for, left to right."""
+    """Whether `value` matches `pattern`; collects the values of its variables, left to right."""
     waiting: list[tuple[Pattern, Value]] = [(pattern, value)]
     while waiting:
         part, item = waiting.pop()

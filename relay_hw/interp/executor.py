@@ -1,4 +1,4 @@
-"""Relay's executor interface over the interpreter. In: a module. Out: Python callables."""
+"""Relay's executor interface for the interpreter. In: a module. Out: Python callables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Symbolic dimensions at run time. In: a function's parameters and argument values. Out: nothing, or InputError."""
+"""Checks symbolic dimensions at run time. In: a function's parameters, argument values. Out: nothing, or InputError."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relay_hw.ir.types import TensorType, TupleType, Type, has_unknown_rank, map
 
 
 def check_sizes(function: Function, values: Sequence[Value], where: str) -> None:
-    """One symbolic dimension has one size in all arguments, and the function's conditions hold. Raises InputError."""
+    """Check that symbolic dimensions are consistent, and that the function's conditions hold. Raises InputError."""
     pairs = [
         (f"input {param.name_hint} of {where}", ty, value)
         for param, given in zip(function.params, values, strict=True)

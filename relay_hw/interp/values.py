@@ -1,4 +1,4 @@
-"""What Relay programs compute: arrays, tuples, closures, data, references."""
+"""Values of Relay programs: arrays, tuples, closures, data, references."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def has_dtype(array: np.ndarray, ty: TensorType) -> bool:
 
 @lru_cache(maxsize=256)
 def _dtype_name(dtype: np.dtype[Any]) -> str:
-    """numpy works the name out anew each time."""
+    """The name of an element type, cached because numpy recomputes it each time."""
     return str(dtype)
 
 
@@ -131,7 +131,7 @@ def type_of(value: Value) -> Type:
 
 
 def show(value: Any) -> str:
-    """A value as a message shows it: the type of an array, the kind of everything else."""
+    """A description of a value for messages: the type of an array, the kind of everything else."""
     match value:
         case np.ndarray() | np.generic():
             return str(TensorType(value.shape, str(value.dtype))) if value.dtype.kind in "biuf" else str(value.dtype)

@@ -1,1 +1,1 @@
-"""Relay's nodes, types and modules."""
+"""The IR: Relay's expressions, types and modules."""

@@ -1,4 +1,4 @@
-"""Making variables the way Relay users do."""
+"""Builds variables with Relay's `var` function."""
 
 from __future__ import annotations
 

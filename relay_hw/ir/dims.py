@@ -1,4 +1,4 @@
-"""Dimensions: numbers, unknown ones, variables, and arithmetic on them in a normal form.
+"""Dimensions: numbers, dynamic ones, symbolic variables, and arithmetic on them in a normal form.
 
 In: dimensions. Out: dimensions; equal polynomials are equal values.
 """
@@ -44,7 +44,7 @@ class ShapeVar(DimVar):
 
 @dataclass(frozen=True, slots=True)
 class Quotient:
-    """`numerator` divided by `denominator`, rounded down, where that is no polynomial."""
+    """`numerator` divided by `denominator`, rounded down, if that is not a polynomial."""
 
     numerator: Dim
     denominator: Dim
@@ -58,7 +58,7 @@ Polynomial = dict[Monomial, int]
 
 @dataclass(frozen=True, slots=True)
 class DimExpr:
-    """A polynomial of symbolic dimensions that is neither a number nor one variable, in normal form."""
+    """A polynomial of symbolic dimensions in normal form, neither a number nor a single variable."""
 
     terms: tuple[tuple[Monomial, int], ...]
 
@@ -196,7 +196,7 @@ def dim_text(dim: Dim, name: Callable[[DimVar], str] = lambda var: var.name) -> 
 
 
 def is_at_least(dim: Dim, bound: int) -> bool:
-    """Whether `dim` is surely at least `bound`, all variables being at least 0."""
+    """Whether `dim` is provably at least `bound`, given that all variables are at least 0."""
     terms = polynomial(dim)
     if terms is None:
         return False
@@ -215,7 +215,7 @@ def _times(left: Polynomial, right: Polynomial) -> Polynomial:
 
 
 def _exact_quotient(left: Dim, right: Dim) -> Dim | None:
-    """The quotient by a single product where every term of `left` contains it."""
+    """The quotient by a single product, if every term of `left` contains it."""
     divisor = polynomial(right) or {}
     if len(divisor) != 1:
         return None
@@ -245,7 +245,7 @@ def _atom_value(atom: Atom, lookup: Callable[[DimVar], Dim]) -> Dim:
 
 
 def _order(term: tuple[Monomial, int]) -> tuple[int, tuple[tuple[str, int], ...]]:
-    """Longer products first, then by name; the number comes last."""
+    """Sort key of terms: longer products first, then by name; the number is last."""
     return -len(term[0]), tuple(map(_atom_order, term[0]))
 
 

@@ -122,7 +122,7 @@ class Var(Expr):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GlobalVar(Expr):
-    """A function of the module; equal names mean the same function."""
+    """A reference to a function of the module; equal names are the same function."""
 
     name_hint: str
 
@@ -277,7 +277,7 @@ class Match(Expr):
 
 
 class FusionPattern(IntEnum):
-    """How an operator fuses; Relay's own numbers."""
+    """How an operator fuses, with Relay's own numbering."""
 
     ELEMWISE = 0
     BROADCAST = 1
@@ -289,7 +289,7 @@ class FusionPattern(IntEnum):
 
 
 class Trait(Enum):
-    """A kind of operators, for whoever would else list names. Each is a statement that holds for all attributes."""
+    """A property of operators, so that passes need no lists of names; it must hold for all attribute values."""
 
     EFFECT = auto()  # a call does more than make its result
     MARK = auto()  # gives back its argument, and says where or by whom that is computed
@@ -307,7 +307,7 @@ class Trait(Enum):
 
 
 class Solver(Protocol):
-    """What a type relation may ask of inference."""
+    """The interface of type inference for type relations."""
 
     def unify(self, left: Type, right: Type) -> Type:
         """Make both types equal, filling holes. Raises TypeCheckError."""
@@ -328,7 +328,7 @@ Gradient = Callable[[Call, Expr], Sequence[Expr]]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Op(Expr):
-    """An operator, completely: attributes, type relation, meaning in numpy, gradient, traits."""
+    """An operator: attributes, type relation, reference semantics in numpy, gradient, traits."""
 
     name: str
     num_inputs: int  # -1: any number
@@ -341,5 +341,5 @@ class Op(Expr):
     doc: str = ""
 
     def has(self, trait: Trait) -> bool:
-        """Whether it is of a kind."""
+        """Whether it has a trait."""
         return trait in self.traits

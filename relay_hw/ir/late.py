@@ -1,4 +1,4 @@
-"""Late binding of the conveniences that nodes offer by means of rooms above this one: `x + y`, `mod.astext()`."""
+"""Lazy imports for conveniences of nodes that need packages above this one: `x + y`, `mod.astext()`."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ from typing import Any
 
 
 def late(module: str) -> Any:
-    """The module of that name, loaded when a user asks for its service; nothing in this package depends on it."""
+    """Import a module at its first use; nothing in this package depends on it."""
     return importlib.import_module(module)

@@ -12,7 +12,7 @@ from relay_hw.ir.types import GlobalTypeVar, TypeVar
 
 
 def _name(key: str | GlobalVar | GlobalTypeVar) -> str:
-    """Functions and types may be named by their variables."""
+    """The name of a function or type, also given as its variable."""
     match key:
         case GlobalVar(name_hint=name) | GlobalTypeVar(name=name):
             return name
@@ -32,7 +32,7 @@ class TypeData:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IRModule:
-    """Immutable. `functions` keeps the order of definition; the entry point is `main`."""
+    """An immutable module. `functions` keeps the order of definition; the entry point is `main`."""
 
     functions: Mapping[str, Function] = field(default_factory=dict[str, Function])
     types: Mapping[str, TypeData] = field(default_factory=dict[str, TypeData])

@@ -1,4 +1,4 @@
-"""Types as text. In: types, names for their variables. Out: what the text format writes."""
+"""Prints types. In: types, names for their variables. Out: Relay text."""
 
 from __future__ import annotations
 

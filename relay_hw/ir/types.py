@@ -62,7 +62,7 @@ def is_dtype(name: str) -> bool:
 
 
 class DtypeVar(str):
-    """An element type that a type parameter of kind BaseType stands for; equal only to the same parameter's."""
+    """An element type given by a type parameter of kind BaseType; equal only to the same parameter's."""
 
     __slots__ = ("var",)
     var: TypeVar
@@ -155,7 +155,7 @@ class TensorType(Type):
 
     @property
     def static_shape(self) -> tuple[int, ...]:
-        """The shape, all of it numbers. Raises ValueError for a symbolic or unknown dimension."""
+        """The shape as numbers. Raises ValueError for a symbolic or dynamic dimension."""
         dims = tuple(d for d in self.shape if isinstance(d, int))
         if len(dims) != len(self.shape):
             raise ValueError(f"shape must be static, not {self.shape}")
@@ -166,13 +166,13 @@ _SYMBOLIC = (Any, DimVar, DimExpr)
 
 
 def know_narrow_dtypes() -> None:
-    """Let numpy know the narrow types by name. Without ml_dtypes programs with them can be typed, not evaluated."""
+    """Register narrow types such as float8 with numpy. Without ml_dtypes, programs with them can only be typed."""
     with suppress(ImportError):
         import_module("ml_dtypes")
 
 
 def _dtype(given: object) -> str:
-    """Also types of numpy and Python are taken."""
+    """The name of an element type, also given as numpy or Python type."""
     if isinstance(given, DtypeVar) or (isinstance(given, str) and is_dtype(given)):
         return given
     return str(np.dtype(given))  # type: ignore[arg-type]
@@ -180,14 +180,14 @@ def _dtype(given: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DimType(Type):
-    """A dimension where a type argument stands."""
+    """A dimension as a type argument."""
 
     dim: Dim
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeType(Type):
-    """A shape where a type argument stands."""
+    """A shape as a type argument."""
 
     shape: tuple[Dim, ...]
 
@@ -205,7 +205,7 @@ class Comparison(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """What a function asks of its symbolic dimensions: `n == 2 * m`."""
+    """A function's condition on its symbolic dimensions: `n == 2 * m`."""
 
     left: DimType
     comparison: Comparison

@@ -1,4 +1,4 @@
-"""Walks over expressions, all iterative: children, post-order, memoised rewriting, substitution.
+"""Iterative traversals of expressions: children, post-order, memoised rewriting, substitution.
 
 Each node of the graph is visited once however many users it has, so sharing is kept.
 """
@@ -36,7 +36,7 @@ E = TypeVar("E", bound=Expr)
 
 
 def copy_with(node: E, **changes: Any) -> E:
-    """A copy of `node` with some fields replaced; nothing is validated again."""
+    """A copy of `node` with some fields replaced, without validating it again."""
     new = object.__new__(type(node))
     new.__dict__.update(node.__dict__)
     new.__dict__.update(changes)
@@ -114,7 +114,7 @@ class Rewriter:
         self._memo: dict[Expr, Expr] = {}
 
     def rewrite(self, root: Expr) -> Expr:
-        """The rewritten graph. Nodes met in an earlier call keep the result they had then."""
+        """The rewritten graph. Nodes visited in an earlier call keep their result."""
         memo = self._memo
         for node in post_order(root):
             if node not in memo:
@@ -192,7 +192,7 @@ _METHODS: Mapping[type[Expr], str] = {
 
 
 def rebuild(node: E, memo: Mapping[Expr, Expr]) -> E:
-    """`node` with each part replaced by what `memo` holds for it; `node` itself where nothing changes."""
+    """`node` with each part replaced by its `memo` entry; `node` itself if nothing changes."""
     if all(memo[part] is part for part in children(node)):
         return node
     match node:
@@ -223,7 +223,7 @@ def rebuild(node: E, memo: Mapping[Expr, Expr]) -> E:
 
 
 def rebuild_pattern(pattern: Pattern, memo: Mapping[Expr, Expr]) -> Pattern:
-    """`pattern` with its variables replaced by what `memo` holds for them."""
+    """`pattern` with its variables replaced by their `memo` entries."""
     match pattern:
         case PatternVar(var=var):
             new = _binder(var, memo)

@@ -1,4 +1,4 @@
-"""Relay's text format, `#[version = "0.0.5"]`, and modules as JSON."""
+"""Reads and writes Relay's text format, `#[version = "0.0.5"]`, and modules as JSON."""
 
 from relay_hw.text.json.reader import load_json
 from relay_hw.text.json.writer import save_json

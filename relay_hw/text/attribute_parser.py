@@ -1,4 +1,4 @@
-"""Attributes as the text gives them. In: tokens. Out: values by name."""
+"""Parses operator attributes. In: tokens. Out: values by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class AttributeParser(TypeParser):
         return self.token.kind in (TokenKind.NAME, TokenKind.KEYWORD) and self.ahead().text == "="
 
     def attributes(self, attrs: dict[str, Any], places: dict[str, Token]) -> None:
-        """Add what comes to `attrs`, and where it stands to `places`."""
+        """Read attributes into `attrs`, and their spans into `places`."""
         while self.at_attribute():
             token = self.advance()
             self.advance()
@@ -30,7 +30,7 @@ class AttributeParser(TypeParser):
                 return
 
     def skip_attributes(self) -> None:
-        """Read attributes that nobody asks for."""
+        """Skip attributes."""
         self._devices_matter = False
         self.attributes({}, {})
         self._devices_matter = True

@@ -1,4 +1,4 @@
-"""Reading tokens one by one, and the names in scope. Base of the parsers of types, patterns and expressions."""
+"""Base of all parsers: reads tokens one by one, and keeps the names in scope."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Cursor:
         return self.tokens[self.place].kind is kind
 
     def take(self, text: str) -> bool:
-        """Step over the symbol or keyword `text` if it is next."""
+        """Consume the symbol or keyword `text` if it is next."""
         if not self.at(text):
             return False
         self.place += 1
@@ -99,7 +99,7 @@ class Cursor:
         return self.error(f"{where} must have {what} here, not {found}")
 
     def span_from(self, start: Token) -> Span:
-        """From `start` up to the last token read."""
+        """The span from `start` up to the last token read."""
         return self.source.span(start.start, self.tokens[max(self.place - 1, 0)].end)
 
     def nested(self, read: Callable[[], T]) -> T:
@@ -153,7 +153,7 @@ class Cursor:
     # Metadata
 
     def entry(self, token: Token) -> Entry:
-        """What a `meta[key][index]` token stands for."""
+        """The value of a `meta[key][index]` token."""
         key, index = self._meta_key(token)
         found = self.metadata.get((key, index))
         if found is None:

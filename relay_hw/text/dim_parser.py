@@ -1,4 +1,4 @@
-"""Shapes of the text format: dimensions, arithmetic on them, conditions. In: tokens. Out: dimensions."""
+"""Parses shapes: dimensions, arithmetic on them, conditions. In: tokens. Out: dimensions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DimParser(Cursor):
         self.dim_vars: dict[str, DimVar] = {}
 
     def is_dim(self, token: Token) -> bool:
-        """Whether `token` begins a dimension where a type could stand as well."""
+        """Whether `token` begins a dimension in a place where types are allowed too."""
         if token.kind is TokenKind.NAME:
             var = self.type_var(token.text)
             return token.text in (*_FUNCTIONS, *self.dim_vars) if var is None else var.kind is Kind.DIM
@@ -70,7 +70,7 @@ class DimParser(Cursor):
         return Condition(DimType(left), comparison, DimType(self.dim()))
 
     def _whole_shape(self) -> tuple[Dim, ...] | None:
-        """The shape that a parameter of kind Shape stands for, if one is next."""
+        """The shape of a parameter of kind Shape, if one is next."""
         token = self.token
         if token.kind is not TokenKind.NAME:
             return None

@@ -1,4 +1,4 @@
-"""Expressions of the text format. In: tokens. Out: nodes with their places.
+"""Parses expressions. In: tokens. Out: nodes with spans.
 
 They may nest to any depth: each rule is a step of `ir.trampoline`.
 """
@@ -252,7 +252,7 @@ class ExprParser(StrictParser):
                 return self._leaf(self.advance())
 
     def _lone_leaf(self) -> Expr | None:
-        """A variable or number that is a whole argument: most are, and need no step of their own."""
+        """A variable or number that is a whole argument: the common case, without a trampoline step."""
         if self.ahead().text in (",", ")") and self.token.kind in _LONE:
             return self._leaf(self.advance())
         return None
@@ -303,7 +303,7 @@ class ExprParser(StrictParser):
         return Tuple(tuple(fields), span=self.span_from(start)) if is_tuple else fields[0]
 
     def _tensor_literal(self) -> Step[Expr]:
-        """`[a, b]`: tensors of one type, stacked; of constants a constant."""
+        """`[a, b]`: stacked tensors of one type; a constant if all are constants."""
         start = self.advance()
         parts: list[Expr] = []
         while not self.at("]"):

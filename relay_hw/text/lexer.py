@@ -1,4 +1,4 @@
-"""Tokens of the text format. In: the source. Out: a list of tokens, and the metadata section as text.
+"""The lexer. In: the source. Out: a list of tokens, and the metadata section as text.
 
 Names are taken more generously than by TVM, so that its own dumps load: `%onnx::Conv_1100`, `%model.0.weight`.
 """
@@ -80,7 +80,7 @@ _VERSION: Final = re.compile(r"#\[\s*version\s*=\s*\"([^\"]*)\"\s*\]$")
 
 
 class Source:
-    """A text with its name: turns offsets into spans and shows lines."""
+    """A source text with its name: turns offsets into spans and shows lines."""
 
     def __init__(self, text: str, name: str) -> None:
         self.text = text

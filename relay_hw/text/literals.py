@@ -1,4 +1,4 @@
-"""Values in the text: literals where the format has them, entries of the metadata section for all others."""
+"""Prints values: as literals where the format has them, else as entries of the metadata section."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from relay_hw.text.metadata import CONSTANT, INTEGER, STRING, Entry, write_metad
 
 
 class Literals:
-    """Spells values and collects what goes to the metadata section."""
+    """Prints values and collects the metadata section."""
 
     def __init__(self) -> None:
         self._entries: dict[str, list[Entry]] = {}
@@ -23,7 +23,7 @@ class Literals:
         return f"#[metadata]\n{write_metadata(self._entries)}" if self._entries else ""
 
     def constant(self, node: Constant) -> str:
-        """A scalar that the format can spell as a literal, all else as a reference."""
+        """A constant: a literal if the format has one, else a reference to the metadata section."""
         if node not in self._constants:
             self._constants[node] = _scalar(node.data) or self._reference(CONSTANT, node)
         return self._constants[node]

@@ -1,4 +1,4 @@
-"""The metadata section: values that have no place in the text, as TVM's save_json writes them.
+"""Reads and writes the metadata section: values without literals, in the format of TVM's save_json.
 
 In: JSON. Out: constants, strings and integers by type key and index; and back.
 """
@@ -54,7 +54,7 @@ class MetadataError(ValueError):
 
 
 def read_metadata(text: str) -> dict[tuple[str, int], Entry]:
-    """What each `meta[key][index]` stands for. Raises MetadataError."""
+    """The value of each `meta[key][index]`. Raises MetadataError."""
     try:
         document = parse_json(text)
         return _read_document(document)
@@ -82,7 +82,7 @@ def _read_document(document: Any) -> dict[tuple[str, int], Entry]:
 
 
 def _read_node(node: Mapping[str, Any], blobs: Sequence[str]) -> Entry | None:
-    """A value, or None for a kind that has no meaning here."""
+    """A value, or None for a kind of node that is not supported."""
     attrs = node.get("attrs", {})
     match node.get("type_key"):
         case "relay.Constant":
@@ -139,7 +139,7 @@ def encode_array(data: np.ndarray) -> str:
 
 
 def array_bytes(data: np.ndarray) -> bytes:
-    """An array as TVM saves it. Raises ValueError for one that holds no numbers or booleans."""
+    """An array in TVM's format. Raises ValueError unless it has numbers or booleans."""
     little = np.ascontiguousarray(data).astype(data.dtype.newbyteorder("<"), copy=False)
     code = {"i": 0, "u": 1, "b": 1, "f": 2}.get(data.dtype.kind)
     bits = 1 if data.dtype.kind == "b" else data.dtype.itemsize * 8

@@ -1,4 +1,4 @@
-"""Names for printing: readable by the lexer and unique in their definition."""
+"""Chooses names for printing: legal for the lexer and unique in their definition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GLOBAL: Final = re.compile(r"[A-Za-z_](?:\w|/(?=\w))*(?:\.[A-Za-z_](?:\w|/(?=\w
 
 
 def readable(name: str, what: str, where: str) -> str:
-    """`name`, which text writes as it is: of a type, a constructor, a layout. Raises ParseError."""
+    """Check a name that is printed unchanged: of a type, a constructor, a layout. Raises ParseError."""
     if not _GLOBAL.fullmatch(name):
         raise ParseError(f"{where}: {what} must be a word of Relay text, not {name[:_SHOWN]!r}")
     return name
@@ -38,7 +38,7 @@ class Names:
         self._next: dict[str, int] = {}
 
     def begin_definition(self) -> None:
-        """Names of variables and type parameters begin anew; those of global functions stay."""
+        """Reset names of variables and type parameters, but not those of global functions."""
         self._vars.clear()
         self._type_vars.clear()
         self._next.clear()

@@ -1,4 +1,4 @@
-"""Parameter files: `.params`, as TVM's save_param_dict writes them. In: arrays by name, or bytes. Out: the other."""
+"""Reads and writes TVM's `.params` files. In: arrays by name, or bytes. Out: the other."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class _Reader:
         return self._data[self._place - size : self._place]
 
     def end(self) -> None:
-        """Raise InputError where there is more."""
+        """Raise InputError if there are more bytes."""
         if self._left:
             raise InputError(f"parameter file must end behind its last array, not {self._left} bytes later")
 
@@ -78,7 +78,7 @@ class _Reader:
         return _COUNT.unpack(self._take(_COUNT.size))[0]
 
     def length(self, what: str) -> int:
-        """A number of things, each of which takes at least eight bytes."""
+        """A count of items of at least eight bytes each."""
         found = self.count()
         if found > self._left // _COUNT.size:
             raise InputError(f"parameter file must hold its {found} {what}, not {len(self._data)} bytes")

@@ -1,4 +1,4 @@
-"""Modules of the text format. In: text, `#[version = "0.0.5"]`. Out: a typed module, or an expression."""
+"""Parses modules. In: text, `#[version = "0.0.5"]`. Out: a typed module, or an expression."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def parse_expr(
 
 
 def registered(name: str) -> Op | None:
-    """The operator of relay_hw.op, None for another name."""
+    """The operator of that name; None if there is none."""
     from relay_hw.op import get
 
     try:
@@ -64,7 +64,7 @@ def registered(name: str) -> Op | None:
 
 
 class Parser(ExprParser):
-    """One text, which may use what `given` defines."""
+    """Parser of one text, which may use definitions of `given`."""
 
     def __init__(self, source: Source, ops: FindOp, given: IRModule | None = None) -> None:
         super().__init__(source, ops)

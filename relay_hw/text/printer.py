@@ -1,4 +1,4 @@
-"""Printing in the text format. In: modules and expressions. Out: text that parses to an equal program.
+"""Prints Relay text. In: modules and expressions. Out: text that parses to an equal program.
 
 One line a node: every operand that is not a name or literal becomes `%N`, and so does every node with several uses.
 """
@@ -56,7 +56,7 @@ def print_module(mod: IRModule, show_types: bool = False, show_meta_data: bool =
 
 
 def print_with_lines(mod: IRModule) -> tuple[str, dict[Expr, tuple[int, str]]]:
-    """`mod` as text, and for each expression that has a line of its own its number, from 1 on, and the line."""
+    """`mod` as text, and the line (number from 1, text) of each expression that has its own."""
     printer = _printed(mod, show_types=False)
     # The version stands above.
     lines = {node: (number + 1, text.strip()) for node, (number, text) in printer.lines.items()}
@@ -81,7 +81,7 @@ def print_expr(expr: Expr, show_types: bool = False, show_meta_data: bool = True
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What a value is written to: `before` and `after` it on the line; `node` asks for a number of its own."""
+    """Where a value is written: `before` and `after` it on the line; `node` needs its own number."""
 
     before: str = ""
     after: str = ""
@@ -104,7 +104,7 @@ class Printer:
         self._plan: Scopes = find_scopes(Tuple(()))
 
     def text(self, show_meta_data: bool) -> str:
-        """All lines, and the metadata that they need, or a remark that it is missing."""
+        """All lines, and the metadata section, or a remark that it is missing."""
         section = self._literals.section()
         if section and not show_meta_data:
             section = "/* The metadata section is left out: astext() writes it. */"
@@ -145,7 +145,7 @@ class Printer:
     # Values
 
     def _value(self, node: Expr, target: _Target) -> Step[None]:
-        """Write `node` to `target`, after whatever it needs."""
+        """Write `node` to `target`, after its operands."""
         atom = self._atom(node)
         if atom is None and self._plan.uses.get(node, 1) > 1 and target.node is None:
             atom = yield self._operand(node)
@@ -167,7 +167,7 @@ class Printer:
                 self.lines[node] = len(self._lines), self._lines[-1]
 
     def _operand(self, node: Expr) -> Step[str]:
-        """A name or literal for `node`, which is written to a line of its own first if it is neither."""
+        """A name or literal for `node`, which is first written to its own line if necessary."""
         atom = self._atom(node)
         if atom is None:
             yield self._value(node, _Target(after=";", node=node))
@@ -304,7 +304,7 @@ class Printer:
         self._lines.append("  " * min(self._indent, _MAX_INDENT) + text)
 
     def _open(self, target: _Target) -> str:
-        """The begin of the line; a node that wants a number gets the next one."""
+        """The start of the line; a node that needs a number gets the next one."""
         if target.node is None:
             return target.before
         self._bound[target.node] = f"%{self._count}"
@@ -323,7 +323,7 @@ class Printer:
         return type_params_text(params, self._names.type_var)
 
     def _type_args(self, node: Call) -> str:
-        """Those that no type of an argument shows; what the arguments show is found again by inference."""
+        """Type arguments that inference cannot recover from the arguments' types."""
         ty = node.op.checked_type
         if not node.type_args or not isinstance(ty, FuncType) or isinstance(node.op, Constructor):
             return ""

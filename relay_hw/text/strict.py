@@ -34,7 +34,7 @@ class StrictParser(AttributeParser):
         return None
 
     def _missing(self, token: Token) -> Expr:
-        """What an undefined graph variable stands for."""
+        """The value of an undefined graph variable."""
         raise self.error(f"{token.text[:40]} must be defined before it is used", token)
 
     def _arrow(self) -> None:
@@ -44,7 +44,7 @@ class StrictParser(AttributeParser):
         return self.take_comma("}", "match")
 
     def _has_arguments(self) -> bool:
-        """Whether a call goes on."""
+        """Whether an argument list follows."""
         return self.at("(") or self.at("[")
 
     def _constant_entry(self, token: Token) -> Expr:
@@ -54,7 +54,7 @@ class StrictParser(AttributeParser):
         return found
 
     def _no_operator(self, name: str) -> str:
-        """What is wrong with a name that is no operator."""
+        """The error for a name that is not an operator."""
         from relay_hw.op import OPS
         from relay_hw.op.known import is_known
 

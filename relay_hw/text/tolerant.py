@@ -1,4 +1,4 @@
-"""Text as papers, guides and older versions print it. In: such text. Out: a module, and a note for each repair.
+"""The tolerant parser, for text of papers, guides and older versions. In: text. Out: a module, notes on repairs.
 
 What has no meaning in the strict format is given one: names that nothing defines become parameters.
 """
@@ -47,7 +47,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Repaired:
-    """A module read from other text. `problem` says why it has no types, where it has none."""
+    """A module from repaired text. `problem`: why it has no types, if it has none."""
 
     mod: IRModule
     notes: tuple[Note, ...]
@@ -68,7 +68,7 @@ def parse_tolerant(
 
 
 class TolerantParser(Parser):
-    """Reads one text and remembers what it had to add."""
+    """Reads one text and records its repairs."""
 
     def __init__(self, source: Source, ops: Callable[[str], Op | None]) -> None:
         super().__init__(source, ops)
@@ -147,7 +147,7 @@ class TolerantParser(Parser):
         return Let(var, value, rest, span=self.span_from(start))
 
     def _has_arguments(self) -> bool:
-        """Without `;` an opening parenthesis on a new line begins a new expression."""
+        """Whether an argument list follows; without `;`, a parenthesis on a new line begins a new expression."""
         before = self.tokens[max(self.place - 1, 0)]
         is_same_line = "\n" not in self.source.text[before.end : self.token.start]
         return is_same_line and self.at("(")

@@ -1,4 +1,4 @@
-"""Types, patterns and type definitions of the text format. In: tokens. Out: types, patterns, TypeData."""
+"""Parses types, patterns and type definitions. In: tokens. Out: types, patterns, TypeData."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _KINDS = {kind.value: kind for kind in (Kind.TYPE, Kind.DIM, Kind.SHAPE, Kind.BA
 
 
 class TypeParser(DimParser):
-    """Reads types and what is made of them."""
+    """Reads types, patterns and type definitions."""
 
     def type(self) -> Type:
         """A type; `_` is a hole."""
@@ -77,7 +77,7 @@ class TypeParser(DimParser):
             self.pop_type_var(param)
 
     def type_argument(self) -> Type:
-        """A type, or a dimension or shape where the argument is one of those."""
+        """A type argument: a type, dimension or shape."""
         token = self.token
         var = self.type_var(token.text) if token.kind is TokenKind.NAME else None
         if var is not None and var.kind is Kind.SHAPE:
@@ -163,7 +163,7 @@ class TypeParser(DimParser):
         return TensorType((), self.dtype(token))
 
     def check_named_types(self) -> None:
-        """Every type name that was read must be defined by now. Raises ParseError."""
+        """Check that every type name that was read is defined. Raises ParseError."""
         for name, token in self.named_types:
             if name not in self.types:
                 raise self.error(f"type {name[:40]} must be defined", token)

@@ -1,1 +1,1 @@
-"""Modules as JSON, by the schema of JSON.md: reader and writer."""
+"""Reads and writes modules as JSON, by the schema of JSON.md."""

@@ -1,4 +1,4 @@
-"""Fields of JSON objects from anyone: each is checked when it is read, and a refusal names its place."""
+"""Checked access to fields of untrusted JSON objects; errors name the place in the document."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Row:
         self.where = where
 
     def any(self, name: str) -> Any:
-        """The field `name`, whatever it is."""
+        """The field `name` of any type."""
         if name not in self.value:
             raise ParseError(f"{self.where} must have the field {name}")
         return self.value[name]
@@ -46,11 +46,11 @@ class Row:
         return found
 
     def pick(self, name: str, table: Sequence[T], what: str) -> T:
-        """What the field, an index, stands for in `table`."""
+        """The entry of `table` at the field, an index."""
         return self._at(self.any(name), name, table, what)
 
     def pick_all(self, name: str, table: Sequence[T], what: str) -> list[T]:
-        """What each index of the field, a list, stands for."""
+        """The entries of `table` at the field, a list of indices."""
         return [self._at(place, name, table, what) for place in self.get(name, list)]
 
     def _at(self, place: Any, name: str, table: Sequence[T], what: str) -> T:

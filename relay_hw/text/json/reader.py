@@ -1,4 +1,4 @@
-"""Modules from JSON. In: text of the schema that JSON.md describes, from anyone. Out: a typed module."""
+"""Reads modules from untrusted JSON. In: text of the schema that JSON.md describes. Out: a typed module."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ T = TypeVar("T")
 
 
 def load_json(text: str, source_name: str = "<json>") -> IRModule:
-    """The typed module that `save_json` wrote, ours or TVM's.
+    """The typed module in JSON written by `save_json`, ours or TVM's.
 
     Raises ParseError for text that does not follow the schema, with the place in it, TypeCheckError and
     WellFormedError for a program without meaning, UnsupportedError for an unknown operator.
@@ -76,7 +76,7 @@ def load_json(text: str, source_name: str = "<json>") -> IRModule:
 
 
 def read_document(text: str, source_name: str = "<json>") -> Any:
-    """The JSON in `text`, whatever it is. Raises ParseError with the place in it."""
+    """Parse any JSON. Raises ParseError with the place."""
     try:
         return parse_json(text)
     except DocumentError as error:

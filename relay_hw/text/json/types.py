@@ -1,4 +1,4 @@
-"""The table of types of a JSON module. In: the document. Out: types by index."""
+"""Reads the type table of a JSON module. In: the document. Out: types by index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Modules as JSON. In: a module. Out: text of the schema that JSON.md describes, the same bytes for the same module."""
+"""Writes modules as JSON. In: a module. Out: text of the schema that JSON.md describes; deterministic."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def save_json(mod: IRModule) -> str:
 
 
 class _Writer:
-    """Tables of one module: each thing once, in an order in which it needs only earlier ones."""
+    """The tables of one module: each entry once, after the entries that it refers to."""
 
     def __init__(self, mod: IRModule) -> None:
         self._mod = mod
@@ -162,7 +162,7 @@ class _Writer:
         return self._dims.setdefault(var, len(self._dims))
 
     def _dtype(self, dtype: str) -> str | Row:
-        """An element type; that of a type parameter by the parameter's place."""
+        """An element type; that of a type parameter by the parameter's index."""
         return {"var": self._type(dtype.var)} if isinstance(dtype, DtypeVar) else dtype
 
     def _where(self, where: Sequence[Condition]) -> Row:
@@ -277,7 +277,7 @@ def _is_plain(value: Any) -> bool:
 
 
 def _value(value: Any) -> Any:
-    """The value of an attribute; what JSON has no form for becomes an object of one field."""
+    """The value of an attribute; values that JSON lacks become an object of one field."""
     match value:
         case Enum():
             return _value(value.value)
@@ -304,7 +304,7 @@ def _array(data: np.ndarray) -> Row:
 
 
 def _table(value: Any) -> str:
-    """A row a line."""
+    """A table with one row per line."""
     if isinstance(value, list) and value:
         return "[\n" + ",\n".join(map(_dump, value)) + "\n]"
     return _dump(value)

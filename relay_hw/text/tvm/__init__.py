@@ -1,1 +1,1 @@
-"""Programs as the JSON that TVM's save_json writes: reader and writer."""
+"""Reads and writes programs as the JSON of TVM's save_json."""

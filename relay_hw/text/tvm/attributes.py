@@ -1,4 +1,4 @@
-"""Attributes of operators in TVM's JSON: which are nodes, which stand where they are. Shared by reader and writer."""
+"""How operator attributes are stored in TVM's JSON: as nodes or inline. Shared by reader and writer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each kind of node in TVM's JSON is made of, and how. In: fields of a node. Out: expressions, types, patterns."""
+"""Builds each kind of node of TVM's JSON. In: fields of a node. Out: expressions, types, patterns."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _ALIASES: Final = MappingProxyType(
 
 
 def kind_of(type_key: str) -> str:
-    """The kind of a node without its room: `relay.Call` and `Call` are the same."""
+    """The kind of a node without its namespace: `relay.Call` and `Call` are the same."""
     if type_key in _ALIASES:
         return _ALIASES[type_key]
     for room in _ROOMS:
@@ -78,7 +78,7 @@ def kind_of(type_key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """A node that has no meaning here. It may hang on a program, for example in attributes, but not be part of it."""
+    """An unsupported node. It may be attached to a program, for example in attributes, but not be part of it."""
 
     kind: str
     place: int
@@ -88,7 +88,7 @@ class Foreign:
 
 
 class Source(Protocol):
-    """What a node may ask of its graph."""
+    """The interface of the graph for nodes."""
 
     def built(self, place: int, name: str) -> Any: ...
     def text(self, place: int, name: str) -> str: ...
@@ -101,7 +101,7 @@ class Source(Protocol):
 
 
 class Parts:
-    """One node: its parts, built already, each of the kind that it must have."""
+    """A node's parts, built already, with their kinds checked."""
 
     def __init__(self, graph: Source, place: int) -> None:
         self.graph = graph
@@ -117,7 +117,7 @@ class Parts:
         return found
 
     def optional(self, name: str, kind: type[T]) -> T | None:
-        """The part `name`, None where there is none."""
+        """The part `name`; None if there is none."""
         return None if self.graph.built(self.place, name) is None else self.one(name, kind)
 
     def all(self, name: str, kind: type[T]) -> tuple[T, ...]:
@@ -149,7 +149,7 @@ def _module(parts: Parts) -> IRModule:
 
 
 def _named(parts: Parts, name: str, key: type[Expr] | type[Type], value: type[T]) -> dict[str, T]:
-    """The map `name`, whose keys are texts or have one. Functions of other languages, such as TIR's, are left out."""
+    """The map `name`, whose keys are strings or have names. Functions of other IRs, such as TIR, are left out."""
     found = parts.graph.built(parts.place, name) or {}
     if not isinstance(found, dict):
         raise ParseError(f"nodes[{parts.place}]: {name} must be a Map")
@@ -178,12 +178,12 @@ def _function(parts: Parts) -> Function:
 
 
 def _known(ty: Type | None) -> Type | None:
-    """A type that TVM left open is one that nobody gave."""
+    """A type; one that TVM left incomplete counts as missing."""
     return None if isinstance(ty, IncompleteType) else ty
 
 
 def _dictionary(parts: Parts) -> dict[str, Any]:
-    """The attributes of a function; what has no plain form is left out."""
+    """The attributes of a function; values without a plain form are left out."""
     found = parts.optional("__dict__", dict) or {}
     return {str(name): value for name, value in found.items() if _is_plain(value)}
 

@@ -1,4 +1,4 @@
-"""What TVM saved as JSON: a graph of nodes by index. In: the document. Out: a program or type, without inferred types.
+"""Reads TVM's JSON, a graph of nodes by index. In: the document. Out: a program or type, without inferred types.
 
 Written by every TVM that had Relay. A field is a literal or the index of a node, which only the kind of node tells.
 """
@@ -42,7 +42,7 @@ def read_tvm_json(document: Mapping[str, Any]) -> IRModule:
 
 
 def read_graph(document: Mapping[str, Any]) -> Any:
-    """What the root of a graph stands for: a module, an expression, a type, a text, a number, None, or a tuple or dict
+    """The value of a graph's root: a module, an expression, a type, a text, a number, None, or a tuple or dict
     of them. Raises ParseError, UnsupportedError."""
     root = Graph(document).build()
     if isinstance(root, Foreign):
@@ -65,7 +65,7 @@ class Graph:
         self._built: dict[int, Any] = {0: None}
 
     def build(self) -> Any:
-        """What the root stands for."""
+        """The value of the root."""
         stack: list[tuple[int, bool]] = [(self._root, False)]
         open_nodes: set[int] = set()
         while stack:
@@ -145,7 +145,7 @@ class Graph:
         return found
 
     def literal(self, place: int, name: str) -> str:
-        """A field that is no node. Raises ParseError without it."""
+        """A field that is not a node. Raises ParseError if it is missing."""
         found = self.attrs(place)
         if name not in found:
             raise ParseError(f"nodes[{place}] must have the field {name}")
@@ -156,7 +156,7 @@ class Graph:
         return self._index(self.attrs(place).get(name, 0), f"nodes[{place}].{name}")
 
     def built(self, place: int, name: str) -> Any:
-        """What a field names, which is built already."""
+        """The value of a node that a field refers to, built already."""
         return self._built[self.reference(place, name)]
 
     def text(self, place: int, name: str) -> str:

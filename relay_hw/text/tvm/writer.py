@@ -1,4 +1,4 @@
-"""Programs as the JSON that TVM's save_json writes. In: modules, expressions, types. Out: the text."""
+"""Writes programs as the JSON of TVM's save_json. In: modules, expressions, types. Out: the text."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _EXPR = {"_checked_type_": "0", "span": "0", "virtual_device_": "0"}
 
 
 def save_tvm_json(node: IRModule | Expr | Type) -> str:
-    """`node` as TVM 0.18 writes it. Raises InputError for what TVM has no node for."""
+    """`node` as TVM 0.18 writes it. Raises InputError for nodes that TVM lacks."""
     writer = _Writer()
     root = run(writer.put(node))
     document = {
