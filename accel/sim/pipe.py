@@ -20,6 +20,7 @@ from relay_hw.accel.isa.errors import AccelError, ConfigError, DeadlockError, Fa
 from relay_hw.accel.isa.program import WINDOW_ALIGN, Program, Section, SectionKind
 from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
 from relay_hw.accel.sim.device import Device
+from relay_hw.accel.sim.names import CYCLE, FUNCTIONAL
 from relay_hw.support import durable
 from relay_hw.support.documents import MOST_SETTINGS, DocumentError, parse_json, reason
 from relay_hw.support.quote import line
@@ -141,7 +142,7 @@ def _cycle(config: AccelConfig) -> Device:
     return CycleDevice(config, memory_model("standard"))
 
 
-DEVICES: dict[str, Callable[[AccelConfig], Device]] = {"functional": _functional, "cycle": _cycle}
+DEVICES: dict[str, Callable[[AccelConfig], Device]] = {FUNCTIONAL: _functional, CYCLE: _cycle}
 
 
 def read_config(name: str) -> AccelConfig:
@@ -163,7 +164,7 @@ def main() -> int:
         prog="python -m relay_hw.accel.sim.pipe", description="An accelerator behind a pipe."
     )
     parser.add_argument("config", help="name or file of a configuration")
-    parser.add_argument("device", nargs="?", choices=sorted(DEVICES), default="functional")
+    parser.add_argument("device", nargs="?", choices=sorted(DEVICES), default=FUNCTIONAL)
     args = parser.parse_args()
     try:
         serve(Bus(DEVICES[args.device](read_config(args.config))), sys.stdin.buffer, sys.stdout.buffer)

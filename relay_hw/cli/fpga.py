@@ -160,16 +160,18 @@ def _shares(estimated: dict[str, Any]) -> list[str]:
 def _config_of(args: Namespace) -> str:
     """The bitstream's configuration, or this command's default one."""
     from relay_hw.accel.fpga.soc_map import load_map
+    from relay_hw.target.accel.devices import FPGA
 
-    return load_map(args.soc).config if args.device == "fpga" and args.soc is not None else "tiny"
+    return load_map(args.soc).config if args.device == FPGA and args.soc is not None else "tiny"
 
 
 def _circumstances(args: Namespace, config: AccelConfig) -> dict[str, Any]:
     """What was tested and with what versions: everything needed to reproduce it elsewhere."""
     from relay_hw import __version__
     from relay_hw.accel.fpga.soc_map import load_map
+    from relay_hw.target.accel.devices import FPGA
 
-    soc = load_map(args.soc) if args.device == "fpga" and args.soc is not None else None
+    soc = load_map(args.soc) if args.device == FPGA and args.soc is not None else None
     row: dict[str, Any] = {
         "selftest": FINDINGS_VERSION,
         "version": __version__,

@@ -23,9 +23,8 @@ from relay_hw.interp.values import Value, show
 from relay_hw.ir.expr import Function
 from relay_hw.ir.module import IRModule
 from relay_hw.runtime.archive import Archive
+from relay_hw.runtime.given import RELAY_SUFFIXES
 from relay_hw.support.quote import line
-
-_OUTPUTS = (".relay", ".txt", ".json")
 
 
 def eval_command(args: Namespace, console: Console) -> int:
@@ -92,7 +91,7 @@ def convert_command(args: Namespace, console: Console) -> int:
     from relay_hw.transform.infer_type import InferType
 
     path = Path(args.output)
-    if path.suffix not in _OUTPUTS:
+    if path.suffix not in RELAY_SUFFIXES:
         raise InputError(f"output {path} must be a .relay or .json file, not {path.suffix or 'a file without suffix'}")
     if args.tolerant:
         mod = repaired(Path(args.model), console)

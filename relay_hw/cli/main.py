@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from relay_hw.accel.isa.errors import AccelError
+from relay_hw.accel.sim.names import CYCLE, RTL
 from relay_hw.cli import arguments as arg
 from relay_hw.cli.console import Console
 from relay_hw.errors import RelayHwError
@@ -30,7 +31,7 @@ from relay_hw.runtime.given import (
     check_npz_of,
     check_text,
 )
-from relay_hw.target.accel.devices import DEVICES, DeviceKind
+from relay_hw.target.accel.devices import DEVICES, FPGA, DeviceKind
 
 FOUND, BAD_INPUT, INTERRUPTED = 1, 2, 130
 _MEMORY = "NAME[,KEY=VALUE]"
@@ -213,9 +214,9 @@ def _add_demo_command(commands: Any) -> None:
     demo.add_argument("--images", type=arg.count, metavar="N", help="run the first N of 1,000 images (default: all)")
     text = "accelerator to compile for (default: default)"
     demo.add_argument("--config", type=arg.config, default="default", metavar="NAME|FILE", help=text)
-    names = [kind.name for kind in DEVICES if kind.name != "fpga"]
+    names = [kind.name for kind in DEVICES if kind.name != FPGA]
     text = "where to run (default rtl, the simulated Verilog; without a C++ compiler the functional simulator is used)"
-    demo.add_argument("--device", choices=names, default="rtl", help=text)
+    demo.add_argument("--device", choices=names, default=RTL, help=text)
 
 
 def _add_build_commands(commands: Any) -> None:
@@ -278,7 +279,7 @@ def _add_build_commands(commands: Any) -> None:
     profile.add_argument("--trace", type=arg.output_file, metavar="FILE.json", help="write a timeline for Perfetto")
     profile.add_argument("--waves", type=arg.output_file, metavar="FILE.fst", help="record every signal (rtl)")
     profile.set_defaults(files={"build": check_build, "input": check_npz_of("input data")})
-    _add_device(profile, [kind for kind in DEVICES if kind.has_exact_cycles], "cycle")
+    _add_device(profile, [kind for kind in DEVICES if kind.has_exact_cycles], CYCLE)
     _add_board(profile, "the build's")
 
     text = "write a build as C source, or an accelerator as a project for vendor tools"
@@ -532,7 +533,7 @@ def _add_fpga_commands(commands: Any) -> None:
     test.add_argument("--seed", type=int, default=0, help="seed of programs and patterns (default 0)")
     text = "write the findings as JSON, to attach to a bug report"
     test.add_argument("-o", "--output", type=arg.output_file, metavar="FILE.json", help=text)
-    _add_device(test, DEVICES, "fpga")
+    _add_device(test, DEVICES, FPGA)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Any, Final, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from relay_hw.accel.sim.names import FUNCTIONAL, RTL
 from relay_hw.demo.digits import MODEL, Digits
 from relay_hw.errors import UnsupportedError
 from relay_hw.interp import Interpreter
@@ -34,7 +35,6 @@ from relay_hw.support.progress import Progress
 from relay_hw.target.accel.devices import DeviceOptions, close_device, find_device, open_device
 
 # Where the Verilog cannot be simulated.
-_WITHOUT_RTL: Final = "functional"
 MIN_ACCURACY: Final = 0.97
 MIN_AGREEMENT: Final = 0.99
 MAX_CYCLES: Final = 15_000
@@ -176,9 +176,9 @@ def _run(artifact: Artifact, test: Digits, wanted: str, teller: Teller) -> tuple
     try:
         device = open_device(wanted, artifact.config, DeviceOptions(progress=teller))
     except UnsupportedError as error:
-        if wanted != "rtl":
+        if wanted != RTL:
             raise
-        name = _WITHOUT_RTL
+        name = FUNCTIONAL
         teller.note(f"the Verilog cannot be simulated here, so the {name} simulator runs instead: {error}")
         device = open_device(name, artifact.config)
     try:

@@ -38,8 +38,7 @@ from relay_hw.op.base import (
 from relay_hw.op.conv_transpose import Conv2DTransposeAttrs, transpose_relation, transpose_sums
 from relay_hw.op.dense import along
 from relay_hw.op.pool import MaxPool2DAttrs, Windows, window_sums
-
-ROUNDINGS = ("half_up", "half_even", "half_away", "floor")
+from relay_hw.rounding import ROUNDINGS
 
 
 def round_shift(value: Array, shift: AnyValue, rounding: str) -> Array:

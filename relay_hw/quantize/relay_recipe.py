@@ -24,6 +24,7 @@ from relay_hw.quantize.main import realize_module
 from relay_hw.quantize.methods.simulate import simulate, simulated_integers
 from relay_hw.quantize.number import layer_weights, spread
 from relay_hw.quantize.plan import LinearStep, make_plan
+from relay_hw.quantize.prequantized import ROUNDING
 from relay_hw.quantize.realize import float_weights, group_params
 from relay_hw.quantize.strategy import LayerChoice, Strategy
 from relay_hw.quantize.strategy_file import find_strategy
@@ -39,11 +40,10 @@ _MODES: Final = {
     "kl_divergence": Calibration.KL,
     "percentile": Calibration.PERCENTILE,
 }
-_ROUNDINGS: Final = {"UPWARD": "half_up", "TONEAREST": "half_away"}
 _CHOICES: Final[Mapping[str, Sequence[object]]] = {
     "calibrate_mode": tuple(_MODES),
     "weight_scale": ("power2", "max"),
-    "rounding": tuple(_ROUNDINGS),
+    "rounding": ("UPWARD", "TONEAREST"),
     "dtype_input": ("int8",),
     "dtype_weight": ("int8",),
     "dtype_activation": ("int32",),
@@ -106,7 +106,7 @@ class QConfig:
             # A global scale is what it is: only scales of weights are rounded.
             power_of_two=False,
             power_of_two_weights=self.weight_scale == "power2",
-            rounding=_ROUNDINGS[self.rounding] if self.round_for_shift else "floor",
+            rounding=ROUNDING[self.rounding] if self.round_for_shift else "floor",
             first_layer=Edge.SAME,
             dense_layers=Edge.FLOAT if self.skip_dense_layer else Edge.SAME,
         )

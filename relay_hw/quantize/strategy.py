@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from relay_hw.errors import QuantizeError
 from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
+from relay_hw.rounding import ROUNDINGS
 
 MIN_BITS: Final = 2
 MOST_GROUP: Final = 4096
 MAX_BITS: Final = 8
 MIN_MULTIPLIER_BITS: Final = 8
 MAX_MULTIPLIER_BITS: Final = 31
-ROUNDINGS: Final = ("half_up", "half_even", "half_away", "floor")
 # The largest factor of weights by their bits: 7 times 1 fits 4 bits, 16 times 7 fits 8.
 MOST_FACTOR: Final = {2: 7, 3: 16, 4: 16}
 

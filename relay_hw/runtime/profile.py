@@ -21,6 +21,7 @@ from relay_hw.accel.sim.cycle.losses import Account, accounts, stretches
 from relay_hw.accel.sim.cycle.traffic import total_traffic, traffic_by_owner
 from relay_hw.accel.sim.device import Device, LaunchStats
 from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.names import CYCLE
 from relay_hw.errors import InputError
 from relay_hw.report import LayerRow, Picture, Report
 from relay_hw.runtime.artifact import Artifact
@@ -87,7 +88,7 @@ def timed_report(artifact: Artifact) -> Report:
     """Time an inference on the cycle simulator, with the memory model of the build, without timelines."""
     memory = artifact.manifest.memory_model
     report = measured_report(artifact.manifest, time_regions(artifact, memory))
-    return replace(report, device="cycle", memory_model=memory, network=artifact.network)
+    return replace(report, device=CYCLE, memory_model=memory, network=artifact.network)
 
 
 def _turns(artifact: Artifact, calls: Sequence[str] | None = None) -> defaultdict[str, Turns]:

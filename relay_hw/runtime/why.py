@@ -21,6 +21,7 @@ from relay_hw.accel.sim.causes import LOADS, Cause
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.cycle.losses import Account, accounts, together
 from relay_hw.accel.sim.memory import MemoryModel, memory_model
+from relay_hw.accel.sim.names import CYCLE
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
 from relay_hw.report import Report, percent
@@ -127,7 +128,7 @@ def explain(
     memory = memory or artifact.manifest.memory_model
     progress.started("timing the build")
     runs = time_regions(artifact, memory)
-    report = replace(measured_report(artifact.manifest, runs), device="cycle", memory_model=memory)
+    report = replace(measured_report(artifact.manifest, runs), device=CYCLE, memory_model=memory)
     losses = _losses(report, runs)
     base = memory_model(memory)
     if changes is None:

@@ -17,12 +17,12 @@ from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
+from relay_hw.rounding import ROUNDINGS
 from relay_hw.tensorize import Segment, compile_function
 from relay_hw.tensorize.layout import pack_activation, unpack_activation
 from relay_hw.tensorize.target import Target
 from tests.targets import target_for
 
-ROUNDINGS = ("half_up", "half_even", "half_away", "floor")
 CONFIGS = ("default", "tiny", "ecp5", "w4", "wide")
 
 

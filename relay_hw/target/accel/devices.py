@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Final
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.names import CYCLE, FUNCTIONAL, RTL
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.support.progress import SILENT, Progress
 
 if TYPE_CHECKING:
     from relay_hw.accel.sim.device import Device
 
+# A board, among the devices.
+FPGA: Final = "fpga"
 # Seconds that a board may take for an answer.
 _PATIENCE = 10.0
 
@@ -93,7 +96,7 @@ def _open_rtl(config: AccelConfig, options: DeviceOptions) -> Device:
         run = Simulation(waves=options.waves)
         return RtlDevice(config, memory_model(options.memory), run, progress=options.progress)
     except ToolError as error:
-        raise UnsupportedError(f"{error}; --device functional runs without it") from None
+        raise UnsupportedError(f"{error}; --device {FUNCTIONAL} runs without it") from None
 
 
 def _open_fpga(config: AccelConfig, options: DeviceOptions) -> Device:
@@ -112,11 +115,11 @@ def _open_fpga(config: AccelConfig, options: DeviceOptions) -> Device:
 
 
 DEVICES: Final = (
-    DeviceKind("functional", _open_functional),
-    DeviceKind("cycle", _open_cycle, has_exact_cycles=True),
-    DeviceKind("rtl", _open_rtl, has_exact_cycles=True, has_waves=True),
+    DeviceKind(FUNCTIONAL, _open_functional),
+    DeviceKind(CYCLE, _open_cycle, has_exact_cycles=True),
+    DeviceKind(RTL, _open_rtl, has_exact_cycles=True, has_waves=True),
     # Bytes of a sample travel while the board works on the one before.
-    DeviceKind("fpga", _open_fpga, chunk=16),
+    DeviceKind(FPGA, _open_fpga, chunk=16),
 )
 
 

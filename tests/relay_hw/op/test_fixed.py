@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from relay_hw import op
 from relay_hw.ir.types import ANY, TensorType
-from relay_hw.op.fixed import ROUNDINGS, AddAttrs, RequantizeAttrs, round_shift
+from relay_hw.op.fixed import AddAttrs, RequantizeAttrs, round_shift
+from relay_hw.rounding import ROUNDINGS
 
 
 def rounded(value: int, shift: int, rounding: str) -> int:
