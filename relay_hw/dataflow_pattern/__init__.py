@@ -1,4 +1,4 @@
-"""The dataflow pattern language: finding, rewriting and partitioning pieces of programs, under Relay's names."""
+"""The dataflow pattern language under Relay's names: finds, rewrites and partitions parts of programs."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Disjoint matches of one pattern in a graph, outermost first; each knows the nodes that lie inside of it."""
+"""Finds disjoint matches of a pattern in a graph, outermost first, with the nodes inside each."""
 
 from __future__ import annotations
 

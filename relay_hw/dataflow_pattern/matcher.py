@@ -1,4 +1,4 @@
-"""Matching, with backtracking. In: a pattern, a node, and the graph around it. Out: what each part stands for."""
+"""Matches patterns with backtracking. In: a pattern, a node, its graph. Out: the node of each part of the pattern."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Matcher:
         self._paths: list[Expr] = []
 
     def find(self, pattern: DFPattern, expr: Expr) -> Matches | None:
-        """What each part of `pattern` stands for where `expr` matches it, else None."""
+        """The node of each part of `pattern` if `expr` matches it, else None."""
         self._found, self._paths = {}, []
         for _ in self._match(pattern, expr):
             return dict(self._found)

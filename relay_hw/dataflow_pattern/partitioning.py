@@ -1,4 +1,4 @@
-"""Partitioning. In: a pattern and an expression. Out: the expression with matches as calls of function literals."""
+"""Partitions by a pattern. In: a pattern, an expression. Out: the expression with matches as calls of functions."""
 
 from __future__ import annotations
 

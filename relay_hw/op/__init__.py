@@ -1,4 +1,4 @@
-"""Relay's operators: each has attributes, a type relation and a meaning in numpy; and a builder under Relay's name.
+"""Relay's operators, with attributes, type relation and reference semantics in numpy; and builders by Relay's names.
 
 A family is a file. It exports its builders by its `__all__`, here or in `nn`.
 """
@@ -122,7 +122,7 @@ _BY_NAME: Final = MappingProxyType({op.name: op for op in OPS})
 
 
 def with_trait(*traits: Trait) -> tuple[str, ...]:
-    """Names of the operators that have all of these traits."""
+    """Names of all operators with these traits."""
     return tuple(op.name for op in OPS if op.traits.issuperset(traits))
 
 

@@ -101,7 +101,7 @@ def _prelu(attrs: PReluAttrs, values: Sequence[Array], result: Type) -> Array:
 
 
 def _prelu_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
-    """Each channel's slope gets the sum over its negative elements."""
+    """The gradient of each channel's slope is a sum over its negative elements."""
     op, (x, alpha) = ops(), call.args
     rank = x.tensor_type.rank
     axis = call.attrs.axis % rank

@@ -1,4 +1,4 @@
-"""Operators that give back their argument and tell passes or people something: regions, devices, printing."""
+"""Identity operators that carry annotations: compiler regions, devices, debug printing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that rise by a step, whose bounds are values."""
+"""The operator arange, whose bounds are run-time values."""
 
 from __future__ import annotations
 

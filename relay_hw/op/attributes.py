@@ -1,4 +1,4 @@
-"""Attributes of operators. In: names and values as the text gives them. Out: the attribute record; and back."""
+"""Converts operator attributes. In: names and values from text. Out: the attribute record; and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from relay_hw.ir.expr import Op
 
 
 class AttributeFault(ValueError):
-    """Attributes that an operator does not take; `name` says which one, empty for a missing one."""
+    """An error in attributes: `name` is the wrong one, empty for a missing one."""
 
     def __init__(self, message: str, name: str = "") -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class _Field:
         return self.default is MISSING and self.factory is MISSING
 
     def differs(self, value: Any) -> bool:
-        """Whether `value` must be written: it is not the default."""
+        """Whether `value` differs from the default, so that it must be printed."""
         default = self.default if self.factory is MISSING else self.factory()
         return default is MISSING or value != default or type(value) is not type(default)
 
@@ -89,7 +89,7 @@ def shown_attributes(op: Op, attrs: Any) -> dict[str, Any]:
 
 
 def _spelled(value: Any, options: tuple[Any, ...]) -> Any:
-    """`value` as its annotation spells it: an integer in a float's place is a float."""
+    """`value` converted by its annotation: an integer for a float field becomes a float."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, int) and not isinstance(value, bool) and float in options and int not in options:

@@ -1,4 +1,4 @@
-"""What the operator families share: attribute records, shape rules, exact numpy arithmetic, calls.
+"""Shared helpers of operators: attribute records, shape rules, exact numpy arithmetic, calls.
 
 In: types, attributes and arrays of one operator. Out: types, arrays, `Call` nodes.
 """
@@ -37,7 +37,7 @@ ANCHOR = frozenset({Trait.ANCHOR})
 
 
 def freeze(value: AnyValue) -> AnyValue:
-    """Lists become tuples and numpy scalars Python numbers, so that attributes compare and hash by value."""
+    """Convert lists to tuples and numpy scalars to Python numbers, so that attributes compare and hash by value."""
     if isinstance(value, (list, tuple)):
         return tuple(freeze(item) for item in value)
     return value.item() if isinstance(value, np.generic) else value
@@ -73,7 +73,7 @@ def spread(value: Ints, count: int) -> tuple[int, ...]:
 
 
 def show(ty: Type) -> str:
-    """A type as a message shows it."""
+    """A type as text for messages."""
     match ty:
         case TensorType():
             return f"Tensor[{show_shape(ty.shape)}, {ty.dtype}]"
@@ -84,13 +84,13 @@ def show(ty: Type) -> str:
 
 
 def show_shape(shape: Sequence[Dim]) -> str:
-    """A shape as a message shows it."""
+    """A shape as text for messages."""
     inner = ", ".join(str(getattr(dim, "name", dim)) for dim in shape)
     return f"({inner},)" if len(shape) == 1 else f"({inner})"
 
 
 def tensor(name: str, types: Sequence[Type], index: int) -> TensorType | None:
-    """Argument `index` of operator `name`: None while unknown. Raises TypeCheckError if it is known and no tensor."""
+    """Argument `index` of operator `name`: None while unknown. Raises TypeCheckError if it is not a tensor."""
     if index >= len(types):
         raise TypeCheckError(f"{name} must get at least {index + 1} arguments, not {len(types)}")
     ty = types[index]
@@ -202,7 +202,7 @@ def check_axes(name: str, axes: Sequence[int], rank: int) -> tuple[int, ...]:
 
 
 def product(dims: Sequence[Dim]) -> Dim:
-    """The product, ANY where a factor is unknown."""
+    """The product; ANY if a factor is unknown."""
     total = 1
     for dim in dims:
         if not isinstance(dim, int):
@@ -229,7 +229,7 @@ class KnownTypes:
 
 
 def expect(name: str, solver: Solver, what: str, given: Type, wanted: TensorType) -> None:
-    """Unify a parameter's type with the one that the other arguments ask for. Raises TypeCheckError if they clash."""
+    """Unify a parameter's type with the one that the other arguments need. Raises TypeCheckError if they clash."""
     if isinstance(given, TensorType):
         fits = (
             given.rank == wanted.rank and all(map(same_dim, given.shape, wanted.shape)) and given.dtype == wanted.dtype
@@ -259,7 +259,7 @@ def const(value: AnyValue, dtype: str | None = None) -> Constant:
 
 
 def as_expr(value: AnyValue, dtype: str | None = None) -> Expr:
-    """Expressions stay; numbers and arrays become constants."""
+    """Convert numbers and arrays to constants; expressions stay."""
     return value if isinstance(value, Expr) else const(value, dtype)
 
 
@@ -307,7 +307,7 @@ def matmul(a: Array, b: Array, out_dtype: str) -> Array:
 
 
 def window_size(size: Dim, kernel: int, stride: int, before: int, after: int, dilation: int = 1) -> Dim:
-    """How many windows fit: (size + pads - extent) // stride + 1."""
+    """The number of windows: (size + pads - extent) // stride + 1."""
     extent = before + after - (kernel - 1) * dilation - 1
     if not isinstance(size, int):
         return dim_add(dim_floordiv(dim_add(size, extent), stride), 1)
@@ -317,7 +317,7 @@ def window_size(size: Dim, kernel: int, stride: int, before: int, after: int, di
 def taps(
     x: Array, kernel: Sequence[int], strides: Sequence[int], dilation: Sequence[int], out: Sequence[int]
 ) -> Iterator[tuple[int, Array]]:
-    """For every kernel position (row-major) the view of the last axes of padded `x` that it meets."""
+    """For every kernel position (row-major), the view of the last axes of padded `x` that it multiplies."""
     lead = (slice(None),) * (x.ndim - len(kernel))
     for number, position in enumerate(np.ndindex(*kernel)):
         spans = zip(position, strides, dilation, out, strict=True)
@@ -354,7 +354,7 @@ def split_padding(name: str, padding: Sequence[int], count: int) -> tuple[tuple[
 
 
 def full_padding(padding: Ints, count: int) -> tuple[int, ...]:
-    """The 2*count form of a padding that a builder was given; other lengths stay for the relation to refuse."""
+    """A builder's padding in 2*count form; wrong lengths are left for the type relation to refuse."""
     given = ints(padding) or ()
     if len(given) == 1:
         return given * (2 * count)

@@ -1,4 +1,4 @@
-"""Operators that move blocks of pixels into channels and back.
+"""The operators depth_to_space and space_to_depth.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """

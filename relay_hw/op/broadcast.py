@@ -1,4 +1,4 @@
-"""Operators of two arguments that broadcast: arithmetic, comparisons, logic, shifts; and `where`."""
+"""Binary operators with broadcasting: arithmetic, comparisons, logic, shifts; and `where`."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _power(a: Array, b: Array) -> AnyValue:
 
 
 def _shift(function: Function) -> Function:
-    """Shift counts of at least the width give what shifting one by one gives."""
+    """Shifts; counts of at least the bit width act like repeated shifts by one."""
 
     def shift(a: Array, b: Array) -> AnyValue:
         bits = a.dtype.itemsize * 8

@@ -32,13 +32,13 @@ class CastAttrs(Attrs):
 
 
 def cast_value(x: Array, dtype: str) -> Array:
-    """Floats lose their fraction, integers wrap, anything but zero is true."""
+    """Cast like Relay: floats are truncated, integers wrap, anything but zero is true."""
     with np.errstate(all="ignore"):
         return np.asarray(x).astype(dtype, copy=False)
 
 
 def _cast_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
-    """The adjoint in the argument's element type; what `cast_like` imitates gets none."""
+    """The adjoint in the argument's element type; the second argument of `cast_like` gets none."""
     return (in_type(adjoint, call.args[0], call), *(zeros(like) for like in call.args[1:]))
 
 

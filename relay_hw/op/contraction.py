@@ -1,4 +1,4 @@
-"""Sums and products along axes in general: einsum, cumprod, det, and reductions whose axes are values.
+"""General contractions: einsum, cumprod, det, and reductions whose axes are run-time values.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """
@@ -55,7 +55,7 @@ class DynScanAttrs(Attrs):
 
 
 def _terms(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """The letters of each argument and of the result, dots written out as capital letters that nothing else uses."""
+    """The letters of each argument and of the result, with ellipses expanded to unused capital letters."""
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
     sides = left.split(",")
@@ -127,7 +127,7 @@ def _cumprod_type(attrs: ScanAttrs, x: TensorType) -> Type:
 
 
 def _running(x: Array, axis: int, kind: str, exclusive: bool, reverse: bool) -> Array:
-    """Running sums or products; exclusive ones begin with the neutral element and leave out the last."""
+    """Cumulative sums or products; exclusive ones begin with the neutral element and drop the last."""
     x = np.flip(x, axis) if reverse else x
     total = (np.cumsum if kind == "sum" else np.cumprod)(x, axis=axis, dtype=x.dtype)
     if exclusive and total.shape[axis]:
@@ -148,7 +148,7 @@ CUMPROD = Op(
 
 
 def cumprod(data: Expr, axis: int | None = None, dtype: str | None = None, exclusive: bool = False) -> Call:
-    """Running products along `axis`, of all elements without it; `exclusive` leaves out each element itself."""
+    """Cumulative products along `axis`, of all elements without it; `exclusive` leaves out each element itself."""
     return call(CUMPROD, (data,), ScanAttrs(axis, dtype, exclusive))
 
 
@@ -177,7 +177,7 @@ CUMULATIVE = Op(
 
 
 def cumulative(data: Expr, axis: Expr, kind: str = "sum", exclusive: bool = False, reverse: bool = False) -> Call:
-    """Running sums or products (`kind`) along `axis`, from the end with `reverse`, without each element itself."""
+    """Exclusive cumulative sums or products (`kind`) along `axis`, from the end with `reverse`."""
     return call(CUMULATIVE, (data, axis), DynScanAttrs(kind, exclusive, reverse))
 
 

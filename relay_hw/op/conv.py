@@ -86,7 +86,7 @@ _FEW = 64
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A convolution's sizes with data as NC + spatial and weight as OI (or IO) + spatial."""
+    """Sizes of a convolution with data as NC + spatial and weight as OI (or IO) + spatial."""
 
     batch: Dim
     in_channels: Dim
@@ -214,7 +214,7 @@ def convolve(x: Array, w: Array, strides: Sequence[int], dilation: Sequence[int]
 def _few_windows(
     x: Array, rows: Array, strides: Sequence[int], dilation: Sequence[int], out: Sequence[int], kernel: Sequence[int]
 ) -> Array:
-    """Convolution window by window, where these are fewer than what a kernel holds: gradients of weights, whole maps.
+    """Convolution window by window, if there are fewer windows than kernel elements: weight gradients, whole maps.
 
     `rows` is the weight as [groups, channels of a group, products of a sum].
     """
@@ -253,7 +253,7 @@ def plain_args(
 
 
 def laid_out(name: str, attrs: ConvAttrs, rank: int, value: Array) -> Array:
-    """NC + spatial brought to the layout of the result."""
+    """Convert NC + spatial to the layout of the result."""
     return value.transpose(permutation(name, "NC" + SPATIAL[rank], attrs.out_layout or attrs.data_layout))
 
 
@@ -307,7 +307,7 @@ def kernel_sizes(kernel_size: Ints | None, rank: int) -> tuple[int, ...] | None:
 
 
 def _builder(op: Op, record: type, rank: int, layouts: tuple[str, str], doc: str) -> Callable[..., Call]:
-    """Relay's call of a convolution: `layouts` are those of data and kernel where none are named."""
+    """Relay's builder of a convolution: `layouts` are the default ones of data and kernel."""
 
     def build(
         data: Expr,

@@ -88,7 +88,7 @@ def transpose_sums(name: str, rank: int, attrs: Conv2DTransposeAttrs, values: Se
 
 
 def _gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
-    """The data's adjoint is the convolution that the call transposed."""
+    """The data's adjoint is the corresponding convolution."""
     p = ConvCall.of(call, "IO")
     x, w = call.args
     g = moved(adjoint, p.out_order)
@@ -154,7 +154,7 @@ CONV3D_TRANSPOSE = _conv_transpose("nn.conv3d_transpose", 3, Conv3DTransposeAttr
 
 
 def _builder(op: Op, record: type, rank: int, layouts: tuple[str, str], doc: str) -> Callable[..., Call]:
-    """Relay's call of a transposed convolution: `layouts` are those of data and kernel where none are named."""
+    """Relay's builder of a transposed convolution: `layouts` are the default ones of data and kernel."""
 
     def build(
         data: Expr,

@@ -1,4 +1,4 @@
-"""ONNX's operators of classical learning that are no sums of products: counted words, ensembles of trees.
+"""ONNX's operators of classical machine learning: n-gram counts and tree ensembles.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """
@@ -39,7 +39,7 @@ class GramAttrs(Attrs):
 
 @dataclass(frozen=True, slots=True)
 class TreeAttrs(Attrs):
-    """One number a node, or a leaf; `roots` one a tree. A branch leads to a leaf where `*_is_leaf` is 1."""
+    """One number per node or leaf; `roots`: one per tree. A branch leads to a leaf if `*_is_leaf` is 1."""
 
     targets: int = 1
     aggregate: str = "sum"
@@ -133,7 +133,7 @@ def _trees_type(attrs: TreeAttrs, x: TensorType, splits: TensorType, members: Te
 
 
 def _members(attrs: TreeAttrs, members: Array) -> dict[int, Array]:
-    """The members of each node that asks for membership: runs that end with NaN."""
+    """The member sets of membership nodes: runs that end with NaN."""
     nodes = [node for node, mode in enumerate(attrs.modes) if mode == MEMBER]
     ends = np.flatnonzero(np.isnan(members))
     starts = np.concatenate([[0], ends[:-1] + 1]) if len(ends) else ends

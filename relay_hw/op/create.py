@@ -1,4 +1,4 @@
-"""Operators that make a tensor of one value: full, zeros, ones."""
+"""Operators that create constant tensors: full, zeros, ones."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _full_like_type(attrs: None, like: TensorType, value: TensorType) -> Type:
 
 
 def _full_like_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
-    """The value gets the sum, what gives only its shape nothing."""
+    """The value's adjoint is the sum; the shape argument gets none."""
     like, value = call.args
     return zeros_of(like), in_type(ops().sum(adjoint), value, call)
 

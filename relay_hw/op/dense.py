@@ -75,7 +75,7 @@ def _rows(call: Call, value: Expr, of: Expr) -> Expr:
 
 
 def _dense_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
-    """Data and weight each meet the adjoint."""
+    """Adjoints of both arguments: products of the other one with the adjoint."""
     op, (x, weight) = ops(), call.args
     to_weight = op.nn.matmul(_rows(call, adjoint, call), _rows(call, x, x), transpose_a=True)
     return in_type(op.nn.matmul(adjoint, weight), x, call), in_type(to_weight, weight, call)
@@ -138,7 +138,7 @@ def _swapped(value: Expr, rank: int) -> Expr:
 
 
 def _matmul_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
-    """Data and weight each meet the adjoint."""
+    """Adjoints of both arguments: products of the other one with the adjoint."""
     op, (a, b), attrs = ops(), call.args, call.attrs
     rank = a.tensor_type.rank
     to_a = op.nn.matmul(adjoint, b, transpose_b=not attrs.transpose_b)

@@ -1,4 +1,4 @@
-"""Operators whose sizes, axes or places are values of run time: Relay's `dyn.` operators.
+"""Relay's `dyn.` operators, whose sizes, axes or indices are run-time values.
 
 In: types, attributes, arrays. Out: types whose unknown sizes are `?`, arrays, `Call` nodes.
 """
@@ -75,7 +75,7 @@ class DynPadAttrs(Attrs):
 
 
 def vector_length(name: str, what: str, ty: TensorType) -> int:
-    """How many numbers a vector of integers has. Raises TypeCheckError unless the type says it."""
+    """The length of a vector of integers. Raises TypeCheckError if the type does not say it."""
     if ty.rank != 1 or not isinstance(ty.shape[0], int) or not ty.dtype.startswith(("int", "uint")):
         raise TypeCheckError(f"the {what} of {name} must be integers along one axis of known size, not {ty}")
     if ty.shape[0] > _MOST_NUMBERS:
@@ -110,7 +110,7 @@ def _reshape(attrs: DynReshapeAttrs, values: Sequence[Array], result: Type) -> A
 
 
 def _reshape_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
-    """The same elements in the data's shape; what says the shape gets nothing."""
+    """The adjoint in the data's shape; the shape argument gets none."""
     x, sizes = call.args
     return ops().reshape_like(adjoint, x), zeros(sizes)
 

@@ -1,4 +1,4 @@
-"""Elementwise operators of one argument: arithmetic, rounding, limits."""
+"""Unary elementwise operators: arithmetic, rounding, clipping."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ Slope = Callable[[Expr, Expr, Expr], Expr]
 
 
 def unary(name: str, function: Function, doc: str, dtype: str | None = None, *, slope: Slope | None = None) -> Op:
-    """An operator of one argument from its function on arrays; `slope` is None where its result is no real number."""
+    """A unary operator from its function on arrays; `slope` is None if its result is not real."""
 
     @rule(name, 1)
     def relation(attrs: None, x: TensorType) -> Type:
@@ -297,7 +297,7 @@ def clip_value(x: Array, a_min: float, a_max: float) -> Array:
 
 
 def _clip_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
-    """Inside the limits, and on them, the adjoint passes."""
+    """The adjoint passes where the data is within the limits, inclusively."""
     op, (x,) = ops(), call.args
     low, high = number(call.attrs.a_min, x), number(call.attrs.a_max, x)
     is_inside = op.logical_and(op.greater_equal(x, low), op.less_equal(x, high))

@@ -1,4 +1,4 @@
-"""Operators that repeat elements, and the sums that undo it: broadcast_to, tile, repeat, collapse_sum."""
+"""Operators that repeat elements, and their adjoints: broadcast_to, tile, repeat, collapse_sum."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = ["broadcast_to", "broadcast_to_like", "collapse_sum_like", "collapse_s
 
 
 def check_broadcast(name: str, source: Sequence[Dim], target: Sequence[Dim]) -> tuple[Dim, ...]:
-    """`target`, if `source` broadcasts to exactly that. Raises TypeCheckError otherwise."""
+    """Return `target` if `source` broadcasts to it. Raises TypeCheckError otherwise."""
     if len(source) > len(target) or any(
         static(dim) and dim != 1 and static(goal) and dim != goal
         for dim, goal in zip(reversed(source), reversed(target), strict=False)

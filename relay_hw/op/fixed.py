@@ -1,4 +1,4 @@
-"""Exact fixed-point arithmetic of layers: what quantization makes of them, and any integer accelerator can take.
+"""Exact fixed-point operators `fixed.*`, which quantization emits and integer accelerators run.
 
 Every number is explicit and integer: multipliers, shifts, zero points, one rounding.
 """

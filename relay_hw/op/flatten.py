@@ -1,4 +1,4 @@
-"""All axes but the first merged: what stands before a dense layer."""
+"""The operator nn.batch_flatten, which merges all axes but the first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that read and write elements by arrays of indices: gather, scatter, one_hot; negative ones count back."""
+"""Operators with index arrays: gather, scatter, one_hot; negative indices count from the end."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _check_elementwise(name: str, axis: int | None, x: TensorType, indices: Tens
 
 
 def _grid(indices: Array, axis: int) -> tuple[Array, ...]:
-    """Every element's own place, `indices` standing for `axis`."""
+    """The index of every element, with `indices` in place of `axis`."""
     grid: list[Array] = list(np.ogrid[tuple(slice(size) for size in indices.shape)])
     grid[axis] = indices
     return tuple(grid)
@@ -175,7 +175,7 @@ def _scatter_elements(attrs: ScatterElementsAttrs, values: Sequence[Array], resu
 
 
 def _scatter_elements_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
-    """The updates get what lies where they went; replaced data get nothing."""
+    """The updates get the adjoints at their indices; replaced data get none."""
     _data, indices, updates = call.args
     attrs = call.attrs
     _check_gradient_mode(call, attrs.reduction)
@@ -288,7 +288,7 @@ def _scatter_nd(attrs: ScatterNDAttrs, values: Sequence[Array], result: Type) ->
 
 
 def _scatter_nd_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
-    """The updates get what lies where they went; replaced data get nothing."""
+    """The updates get the adjoints at their indices; replaced data get none."""
     _data, indices, updates = call.args
     _check_gradient_mode(call, call.attrs.mode)
     to_data = adjoint

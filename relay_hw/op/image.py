@@ -1,4 +1,4 @@
-"""Operators on images: sampling at other places (resize), at places that are values (grid_sample), in regions.
+"""Image operators: resize, grid_sample, roi_align.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """
@@ -43,7 +43,7 @@ class ResizeAttrs(Attrs):
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis resized: how many elements it has, gets, by which factor, and which part of it is looked at."""
+    """One resized axis: sizes before and after, factor, and region of interest."""
 
     size: int
     count: int
@@ -72,7 +72,7 @@ def resized_axes(attrs: ResizeAttrs, shape: Sequence[int], wanted: Sequence[floa
 
 
 def _places(attrs: ResizeAttrs, axis: Axis) -> Array:
-    """Where in the axis each new element lies."""
+    """The source coordinate of each new element."""
     at = np.arange(axis.count, dtype=np.float64)
     width = axis.scale * axis.size
     match attrs.coordinates:
@@ -122,7 +122,7 @@ def _coefficients(attrs: ResizeAttrs, ratio: Array, scale: float) -> tuple[int, 
 
 
 def resize_matrix(attrs: ResizeAttrs, axis: Axis) -> tuple[Array, Array]:
-    """The weights of the old elements in each new one (a row), and which new ones lie outside of the axis."""
+    """The weights of the old elements for each new one (a row), and which new ones are outside of the axis."""
     places = _places(attrs, axis)
     # The place lies behind the element `base`, at most 1.
     base = np.ceil(places).astype(np.int64) - 1
@@ -139,7 +139,7 @@ def resize_matrix(attrs: ResizeAttrs, axis: Axis) -> tuple[Array, Array]:
 
 
 def check_resize(attrs: ResizeAttrs) -> None:
-    """Raise TypeCheckError for words that resize does not know."""
+    """Raise TypeCheckError for unknown modes of resize."""
     for what, given, legal in (
         ("method", attrs.method, METHODS),
         ("coordinates", attrs.coordinates, COORDINATES),
@@ -242,7 +242,7 @@ def _padded(attrs: GridSampleAttrs, x: Array, size: int, outer: tuple[float, flo
 
 
 def _grid_taps(attrs: GridSampleAttrs, x: Array) -> list[tuple[Array, Array]]:
-    """(place, weight) of the elements that a coordinate meets along one axis."""
+    """(index, weight) of the neighbours of a coordinate along one axis."""
     if attrs.method == "nearest":
         return [(x, np.ones_like(x))]
     base = np.floor(x)

@@ -1,4 +1,4 @@
-"""Operators that join and cut tensors along an axis, or turn it round: concatenate, stack, split, reverse."""
+"""Operators that join, split or reverse tensors along an axis: concatenate, stack, split, reverse."""
 
 from __future__ import annotations
 

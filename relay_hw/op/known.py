@@ -51,5 +51,5 @@ NAMES: Final = frozenset(_TEXT.split())
 
 
 def is_known(name: str) -> bool:
-    """Whether Relay has an operator `name`, be it executed here or not."""
+    """Whether Relay has an operator `name`, even if it is not implemented here."""
     return name in NAMES

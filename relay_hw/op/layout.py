@@ -1,4 +1,4 @@
-"""Layouts such as NCHW16c and the operator that brings a tensor from one to another."""
+"""Layouts such as NCHW16c, and the operator layout_transform."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def transform_dims(shape: Sequence[Dim], src: Layout, dst: Layout) -> tuple[Dim,
 
 
 def transform_layout(x: Array, src: Layout, dst: Layout) -> Array:
-    """`x` brought from layout `src` to `dst`."""
+    """Convert `x` from layout `src` to `dst`."""
     capitals = layout_axes(src, dst)
     order = [
         position

@@ -1,4 +1,4 @@
-"""Normalisations with a factor and a summand a channel: batch, layer, group, instance."""
+"""Normalisations with scale and shift parameters: batch, layer, group, instance."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class GroupNormAttrs(Attrs):
 def _channel_params(
     name: str, axis: int, names: Sequence[str], types: Sequence[Type], solver: Solver
 ) -> TensorType | None:
-    """The data's type after every vector parameter was made to fit its axis."""
+    """The data's type, after unifying the types of parameter vectors with its channel axis."""
     data = tensor(name, types, 0)
     if data is None:
         return None

@@ -1,4 +1,4 @@
-"""Small floating-point formats as numpy: FP8, and the blocked MX formats of the OCP specification 1.0.
+"""Small floating-point formats simulated in numpy: FP8, and the block formats MX of the OCP specification 1.0.
 
 In: float arrays. Out: the nearest numbers of a format, as floats; ties to even, saturated.
 """
@@ -49,7 +49,7 @@ FORMATS: Final = MappingProxyType(
 
 
 def to_format(x: Array, name: str, scale: float = 1.0, axis: int = -1) -> Array:
-    """`x` as the format holds it, in the type of `x`.
+    """`x` rounded to the format, in the type of `x`.
 
     A format without blocks holds x / scale. One with blocks shares a power of two between 32 numbers along `axis`,
     counted from its start; the last block may be shorter.

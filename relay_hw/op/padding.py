@@ -1,4 +1,4 @@
-"""Operators that add elements around a tensor: nn.pad, nn.mirror_pad."""
+"""Padding operators: nn.pad, nn.mirror_pad."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators on windows of images: columns back to images, convolution at displaced places. ONNX has them, Relay not.
+"""Operators that ONNX has and Relay lacks: col2im and deformable convolution.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """
@@ -72,7 +72,7 @@ COL2IM = Op(
 
 
 def col2im(data: Expr, image_shape: Expr, block_shape: Expr, attrs: PatchAttrs) -> Call:
-    """The images of `image_shape` whose windows of `block_shape` are the columns of `data`, added where they meet."""
+    """Images of `image_shape` from the columns of `data`, which are windows of `block_shape`; overlaps are added."""
     return call(COL2IM, (data, image_shape, block_shape), attrs)
 
 

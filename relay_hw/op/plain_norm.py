@@ -1,4 +1,4 @@
-"""Normalisations without parameters: l2_normalize, lrn; and dropout, which inference leaves alone."""
+"""Normalisations without parameters: l2_normalize, lrn; and dropout, the identity in inference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pooling: largest or mean of windows.
+"""Pooling operators: max and average of windows.
 
 The adjoint of a mean is spread by a transposed convolution of ones; that of a maximum goes to the first largest
 element.
@@ -228,7 +228,7 @@ def _argmax(attrs: Pool, x: Array, w: Windows, out: Sequence[int]) -> Array:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What pooling makes of windows: a function of attributes, values, windows, sizes; `dtype` where not the data's."""
+    """A kind of pooling: its function of attributes, values, windows, sizes; `dtype` if not the data's."""
 
     function: Callable[..., Array]
     doc: str
@@ -298,7 +298,7 @@ def largest_slope(call: Call, x: Expr, g: Expr) -> Expr:
 
 
 def _has_empty_window(call: Call, shape: tuple[int, ...], out: tuple[int, ...]) -> bool:
-    """Whether a window lies in the padding alone; its element is the one behind the last."""
+    """Whether a window is in the padding only; its argmax is the index after the last."""
     if not hasattr(call.attrs, "pool_size"):
         return False
     windows = Windows.of(name_of(call), call.attrs, len(shape) - 2)

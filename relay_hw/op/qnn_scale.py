@@ -82,7 +82,7 @@ def check_quantized(name: str, dtype: str) -> None:
 
 
 def fit(value: AnyValue, axis: int, rank: int) -> Array:
-    """A scale or zero point, shaped so that it broadcasts along `axis`."""
+    """A scale or zero point reshaped to broadcast along `axis`."""
     value = np.asarray(value)
     return value.reshape(()) if value.size == 1 else along(value, axis, rank)
 
@@ -175,7 +175,7 @@ DEQUANTIZE = Op(
 def dequantize(
     data: Expr, input_scale: Expr, input_zero_point: Expr, axis: int = -1, out_dtype: str = "float32"
 ) -> Call:
-    """The float values that quantized `data` stands for."""
+    """The float values of quantized `data`."""
     return call(DEQUANTIZE, (data, input_scale, input_zero_point), DequantizeAttrs(out_dtype, axis))
 
 

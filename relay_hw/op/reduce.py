@@ -1,4 +1,4 @@
-"""Reductions over axes: sum, mean, max, argmax and their kin."""
+"""Reductions over axes: sum, mean, max, argmax and others."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ AnyReduce = ReduceAttrs | ArgReduceAttrs | VarianceAttrs
 
 
 def reduced_axes(name: str, attrs: AnyReduce, rank: int) -> tuple[int, ...]:
-    """The axes that go, in order; no axes means all, `exclude` means all others."""
+    """The reduced axes in order; no axes means all, `exclude` means all others."""
     if not attrs.axis:
         return () if attrs.exclude and attrs.axis is not None else tuple(range(rank))
     axes = check_axes(name, attrs.axis, rank)
@@ -158,7 +158,7 @@ def _axes(call: Call) -> tuple[int, ...]:
 
 
 def _kept(call: Call, value: Expr) -> Expr:
-    """A result, or an adjoint, with the reduced axes there with size 1."""
+    """A result or adjoint with the reduced axes kept with size 1."""
     if call.attrs.keepdims:
         return value
     for axis in _axes(call):
@@ -202,7 +202,7 @@ def _extreme_slope(call: Call, x: Expr, g: Expr) -> Expr:
 
 
 def _prod_slope(call: Call, x: Expr, g: Expr) -> Expr:
-    """Each element's slope is the product of all others: of those before it, times those behind it."""
+    """Each element's derivative is the product of all others: those before it times those after it."""
     axes, shape = _axes(call), sizes(call, x)
     order = [axis for axis in range(len(shape)) if axis not in axes] + list(axes)
     lead = tuple(shape[axis] for axis in order[: len(shape) - len(axes)])

@@ -1,4 +1,4 @@
-"""Pooling of everything (global), or of a fixed number of regions (adaptive): largest or mean."""
+"""Global and adaptive pooling, max and average."""
 
 from __future__ import annotations
 

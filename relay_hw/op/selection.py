@@ -1,4 +1,4 @@
-"""Operators that find or keep elements: argwhere, trilu, reverse_sequence, unique elements, boxes that overlap little.
+"""Selection operators: argwhere, trilu, reverse_sequence, unique, non_max_suppression.
 
 In: types, attributes, arrays. Out: types (`?` for how many are found), arrays, `Call` nodes.
 """
@@ -128,7 +128,7 @@ def _reverse_sequence(attrs: ReverseSequenceAttrs, values: Sequence[Array], resu
 
 
 def _reverse_sequence_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
-    """Turning round undoes itself."""
+    """Reversing is its own adjoint."""
     lengths = call.args[1]
     return (
         ops().reverse_sequence(adjoint, lengths, call.attrs.seq_axis, call.attrs.batch_axis),

@@ -1,4 +1,4 @@
-"""Operators that keep the elements and change the shape: reshape, transpose, squeeze, expand_dims."""
+"""Shape operators: reshape, transpose, squeeze, expand_dims."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ def _reshape_like_dims(attrs: ReshapeLikeAttrs, data: Sequence[Dim], like: Seque
 
 
 def _reshape_like_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
-    """What gives only its shape gets no adjoint."""
+    """The adjoint of the data; the shape argument gets none."""
     x, like = call.args
     return reshape_to(adjoint, x), zeros(like)
 

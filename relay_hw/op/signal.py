@@ -1,4 +1,4 @@
-"""Fourier transforms: Relay's dft, and ONNX's with sizes and axes that are values.
+"""Fourier transforms: Relay's dft, and ONNX's with run-time sizes and axes.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """

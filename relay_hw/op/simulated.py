@@ -1,4 +1,4 @@
-"""Quantization simulated in floating point: numbers rounded to what integers or small formats could hold.
+"""Simulated quantization in floating point: rounds values to integer grids or small formats.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes. Derivatives pass straight through the rounding.
 """
@@ -164,7 +164,7 @@ def simulated_quantize(
 
 
 def simulated_format(data: Expr, format: str, scale: float = 1.0, axis: int = 1) -> Call:
-    """`data` rounded to what `format` holds of data / scale, or of blocks of 32 numbers along `axis`."""
+    """`data` rounded to `format` after division by scale, or in blocks of 32 numbers along `axis`."""
     return call(SIMULATED_FORMAT, (data,), SimulatedFormatAttrs(format, scale, axis))
 
 

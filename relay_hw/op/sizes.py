@@ -1,4 +1,4 @@
-"""The sizes of tensors as values: shape_of, ndarray_size."""
+"""Operators that return tensor sizes: shape_of, ndarray_size."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ NDARRAY_SIZE = Op(
 
 
 def shape_of(data: Expr, dtype: str = "int32") -> Call:
-    """The sizes of `data` as a tensor, also of those that only run time knows."""
+    """The sizes of `data` as a tensor, dynamic ones too."""
     return call(SHAPE_OF, (data,), ShapeOfAttrs(dtype))
 
 

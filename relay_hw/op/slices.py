@@ -1,4 +1,4 @@
-"""Operators that pick elements by place or by index: strided_slice, take."""
+"""Operators that pick elements by range or by index: strided_slice, take."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _take(attrs: TakeAttrs, values: Sequence[Array], result: Type) -> Array:
 
 
 def _take_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
-    """The data get the adjoints added where they were taken, the indices nothing."""
+    """The data get the adjoints, added at the indices; the indices get none."""
     x, indices = call.args
     shape, index_shape = sizes(call, x), sizes(call, indices)
     attrs = call.attrs

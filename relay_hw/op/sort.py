@@ -1,4 +1,4 @@
-"""Operators that order or run along an axis: sort, argsort, topk, searchsorted, cumsum; equal elements stay in order.
+"""Operators that sort or accumulate along an axis: sort, argsort, topk, searchsorted, cumsum; sorting is stable.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """
@@ -68,7 +68,7 @@ class ScanAttrs(Attrs):
 
 
 def order_of(x: Array, axis: int, is_ascend: bool) -> Array:
-    """The places of the elements in order, equal ones as they come."""
+    """The indices of the elements in stable order."""
     if is_ascend:
         return np.argsort(x, axis=axis, kind="stable")
     turned = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
@@ -134,7 +134,7 @@ ARGSORT = Op(
 
 
 def argsort(data: Expr, axis: int = -1, is_ascend: bool = True, dtype: str = "int32") -> Call:
-    """The places that `sort` takes the elements from."""
+    """The indices that `sort` takes the elements from."""
     return call(ARGSORT, (data,), ArgsortAttrs(axis, is_ascend, dtype))
 
 
@@ -213,7 +213,7 @@ SEARCHSORTED = Op(
 
 
 def searchsorted(sorted_sequence: Expr, values: Expr, right: bool = False, dtype: str = "int32") -> Call:
-    """For each value the first place (the last for `right`) at which it keeps the sequence in order."""
+    """For each value the first index (the last for `right`) at which inserting it keeps the sequence sorted."""
     return call(SEARCHSORTED, (sorted_sequence, values), SearchSortedAttrs(right, dtype))
 
 
@@ -235,7 +235,7 @@ def _cumsum(attrs: ScanAttrs, values: Sequence[Array], result: Type) -> Array:
 
 
 def _shifted(total: Array, axis: int) -> Array:
-    """Sums without the last summand: zero first, exact for floats too."""
+    """Exclusive sums: zero first, exact for floats too."""
     zero = np.zeros_like(np.take(total, [0], axis=axis)) if total.shape[axis] else total
     kept = np.take(total, np.arange(max(total.shape[axis] - 1, 0)), axis=axis)
     return np.concatenate([zero, kept], axis=axis)
@@ -260,7 +260,7 @@ CUMSUM = Op(
 
 
 def cumsum(data: Expr, axis: int | None = None, dtype: str | None = None, exclusive: bool = False) -> Call:
-    """Running sums along `axis`, of all elements without it; `exclusive` leaves out each element itself."""
+    """Cumulative sums along `axis`, of all elements without it; `exclusive` leaves out each element itself."""
     return call(CUMSUM, (data,), ScanAttrs(axis, dtype, exclusive))
 
 

@@ -1,4 +1,4 @@
-"""Upsampling: rows and columns repeated. Interpolation between them has no meaning here yet."""
+"""nn.upsampling by repeated rows and columns; interpolation is not supported yet."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class UpSamplingAttrs(Attrs):
         self._set(scale_h=float(self.scale_h), scale_w=float(self.scale_w), align_corners=bool(self.align_corners))
 
     def factors(self) -> dict[int, int]:
-        """How often each axis is repeated."""
+        """The factor of each axis."""
         return {self.layout.index("H"): int(self.scale_h), self.layout.index("W"): int(self.scale_w)}
 
 

@@ -1,4 +1,4 @@
-"""The library's files: loading, and bringing them into a module that stays as it is otherwise."""
+"""Loads library files, and imports them into modules."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def load_library(name: str) -> IRModule:
 
 @cache
 def _load(stem: str) -> IRModule:
-    """Read once: a library that was read twice would have two types of each name."""
+    """Load a library, cached: loading it twice would make two types of each name."""
     below = IRModule()
     for needed in LIBRARIES[stem]:
         below = import_from_std(below, needed)

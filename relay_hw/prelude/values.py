@@ -1,4 +1,4 @@
-"""Values of the library's types from Python and back: lists and natural numbers."""
+"""Converts lists and natural numbers between Python and the library's types."""
 
 from __future__ import annotations
 

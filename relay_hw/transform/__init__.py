@@ -1,4 +1,4 @@
-"""Passes over modules, one pass a file, under Relay's names; and the infrastructure that runs them."""
+"""Passes over modules under Relay's names, one per file, and the infrastructure that runs them."""
 
 from relay_hw.transform.annotate_target import AnnotateTarget
 from relay_hw.transform.base import FunctionPass, Pass

@@ -1,4 +1,4 @@
-"""Annotation: what a compiler supports stands between compiler_begin and compiler_end."""
+"""AnnotateTarget: puts operators that a compiler supports between compiler_begin and compiler_end."""
 
 from __future__ import annotations
 

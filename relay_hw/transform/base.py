@@ -1,4 +1,4 @@
-"""Passes: typed module in, typed module out."""
+"""Base classes of passes: typed module in, typed module out."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Pass(ABC):
         """`mod` is typed; the result need not be."""
 
     def __call__(self, mod: IRModule) -> IRModule:
-        """The transformed module, typed. Raises TypeCheckError where `mod` or the result has no type."""
+        """The transformed module, typed. Raises TypeCheckError if `mod` or the result has a type error."""
         context, info = PassContext.current(), self.info
         if not context.before(mod, info):
             return mod
@@ -52,7 +52,7 @@ class Pass(ABC):
 
 
 class FunctionPass(Pass):
-    """A pass that treats each global function by itself.
+    """A pass that transforms each global function separately.
 
     With `pins_effects` it gets functions in which everything that has an effect stands in a `let` of its own
     (`pin_effects`): then it may move, merge and drop all other nodes freely.
@@ -62,7 +62,7 @@ class FunctionPass(Pass):
 
     @abstractmethod
     def transform_function(self, function: Function, mod: IRModule) -> Function:
-        """`function` is typed; return it unchanged where there is nothing to do."""
+        """Transform `function`, which is typed; return it unchanged if there is nothing to do."""
 
     def transform(self, mod: IRModule) -> IRModule:
         if self.pins_effects:

@@ -1,4 +1,4 @@
-"""Operators that keep the samples of a batch apart: the attributes that each takes for one sample alone.
+"""Tracks the batch axis through operators, and gives each operator's attributes for a single sample.
 
 In: a call, where the samples lie in each argument. Out: the attributes for one sample, or MixedError with the reason.
 An operator that is not listed here is taken to mix samples.
@@ -21,7 +21,7 @@ from relay_hw.transform.graph import op_name, shape_of
 
 
 class MixedError(Exception):
-    """Samples cannot be told apart; the message says where and why."""
+    """Samples are mixed or cannot be separated; the message says where and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def _any_axis(call: Call, places: Sequence[Place | None], batch: int) -> Any:
 
 
 def _axis(call: Call, places: Sequence[Place | None], batch: int) -> Any:
-    """Elements depend on others along `axis`; without one on all."""
+    """Elements depend on others along `axis`; without an axis, on all."""
     place, axis = _data_only(call, places), call.attrs.axis
     axes = range(len(_dims(call, 0))) if axis is None else [axis] if isinstance(axis, int) else axis
     refuse_axes(call, place, tuple(axes))
@@ -97,7 +97,7 @@ def _reduce(call: Call, places: Sequence[Place | None], batch: int) -> Any:
 
 
 def _first_axis(call: Call, places: Sequence[Place | None], batch: int) -> Any:
-    """What the operator computes for each place of the first axis alone; statistics and channels are behind it."""
+    """The operator is independent along the first axis; statistics and channels are on later ones."""
     place = _data_only(call, places)
     if place is None or place.axis != 0 or getattr(call.attrs, "axis", 1) % len(_dims(call, 0)) == 0:
         raise mixed(call, "must find the samples on axis 0")

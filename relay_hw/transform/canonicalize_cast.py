@@ -1,4 +1,4 @@
-"""Casts to wider types stand at each reader, so that they fuse there instead of being stored."""
+"""CanonicalizeCast: copies widening casts to each reader, so that they fuse there instead of being stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Canonical operators: bias_add is an addition along an axis."""
+"""CanonicalizeOps: turns bias_add into an addition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sibling layers on one input become one wide layer and slices of its result."""
+"""Combines parallel layers on one input into one wide layer and slices of its result."""
 
 from __future__ import annotations
 

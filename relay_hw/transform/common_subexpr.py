@@ -1,4 +1,4 @@
-"""Common subexpressions: equal calls on equal arguments become one node."""
+"""Common subexpression elimination: equal calls on equal arguments become one node."""
 
 from __future__ import annotations
 

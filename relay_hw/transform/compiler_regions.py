@@ -1,4 +1,4 @@
-"""Regions of a compiler in an annotated function: what lies between compiler_begin and compiler_end.
+"""Finds the regions of compilers in an annotated function, between compiler_begin and compiler_end.
 
 In: an annotated function. Out: its regions; merged ones never depend on themselves.
 """
@@ -69,7 +69,7 @@ def _below(end: Call) -> tuple[set[Expr], list[Call]]:
 
 
 class RegionGraph:
-    """Which region depends on which, kept up while they merge; sets of regions are bits of an integer."""
+    """The dependency graph of regions, updated while they merge; sets of regions are bit masks."""
 
     def __init__(self, function: Function, regions: Sequence[Region]) -> None:
         self._regions = regions

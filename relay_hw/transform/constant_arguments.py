@@ -1,4 +1,4 @@
-"""ConstantArguments: a function that is called with constants gets a copy of its own for them, so that they are known.
+"""ConstantArguments: specialises functions for the constants that they are called with.
 
 In: a typed module. Out: the module in which weights that loops hand on unchanged are constants inside of the loop.
 """
@@ -58,7 +58,7 @@ class _Specializer:
         return self._mod.with_functions(functions) if self._copies else self._mod
 
     def copy(self, name: str, args: Sequence[Expr]) -> tuple[str, Sequence[Expr]] | None:
-        """The function to call instead of `@name` for `args`, and what is left of them; None: the same."""
+        """The specialised function to call instead of `@name`, and the remaining arguments; None: unchanged."""
         fixed = self._fixed.get(name, ())
         bound = tuple((k, arg) for k in fixed if isinstance(arg := args[k], Constant))
         if not bound:
@@ -79,7 +79,7 @@ class _Specializer:
 
 
 def _fixed(name: str, function: Function) -> tuple[int, ...]:
-    """The parameters that every call of `@name` in `@name` itself hands on unchanged."""
+    """The parameters that every recursive call in `@name` passes on unchanged."""
     if function.type_params or is_external(function) or name == "main":
         return ()
     found = set(range(len(function.params)))

@@ -1,4 +1,4 @@
-"""The context of passes: which ones run, how they are configured, who watches them."""
+"""PassContext: which passes run, their configuration, and instruments."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CONFIG: Final[Mapping[str, tuple[type, str]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class PassInfo:
-    """What the infrastructure knows of a pass: `required` names the passes that must run before it."""
+    """Metadata of a pass: `required` names the passes that must run before it."""
 
     opt_level: int
     name: str
@@ -35,7 +35,7 @@ class PassInfo:
 
 
 class PassInstrument:
-    """Does nothing; override what is of interest."""
+    """Base class of instruments: does nothing; override methods of interest."""
 
     def enter_pass_ctx(self) -> None:
         """The context is entered."""

@@ -1,4 +1,4 @@
-"""Layout conversion: chosen operators get another data layout; transforms stand only where a layout ends.
+"""ConvertLayout: gives chosen operators another data layout, with transforms only where the layout changes.
 
 In: a typed module. Out: the same with `layout_transform` at the borders; operators that do not care follow along.
 """
@@ -47,14 +47,14 @@ class ConvertLayout(FunctionPass):
 
 @dataclass(frozen=True, slots=True)
 class _Laid:
-    """A value whose axes stand in the order `now` instead of `before`."""
+    """A value whose axes are in the order `now` instead of `before`."""
 
     expr: Expr
     before: str
     now: str
 
     def axis(self, axis: int) -> int:
-        """Where an axis of the old order stands."""
+        """The new position of an axis of the old order."""
         return self.now.index(self.before[axis % len(self.before)])
 
 
@@ -84,7 +84,7 @@ class _Converter:
         return typed(rebuild(node, self._memo), node.checked_type)
 
     def _try(self, node: Expr) -> _Laid | None:
-        """The node in another order, where it has reason to be; None where it stays."""
+        """The node in another layout, if there is a reason; None if it stays."""
         match node:
             case TupleGetItem(tuple_value=value, index=index) if value in self._tuples:
                 return self._item(node, self._tuples[value], index)
@@ -140,7 +140,7 @@ class _Converter:
         return _Laid(_call(node, (data,), new), before, wanted)
 
     def _follow(self, node: Call, op: Op) -> _Laid | None:
-        """Operators that any order suits take the order of their argument."""
+        """Layout-agnostic operators take the layout of their argument."""
         source = self._source(node)
         if source is None:
             return None

@@ -1,4 +1,4 @@
-"""Dead code: bindings whose variable nobody reads, and whose value has no effect, disappear."""
+"""Dead code elimination: removes bindings of unused variables whose value has no effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Passes from Python functions and classes, as Relay users write them: `@function_pass(opt_level=1)`."""
+"""Decorators that make passes of Python functions and classes: `@function_pass(opt_level=1)`."""
 
 from __future__ import annotations
 

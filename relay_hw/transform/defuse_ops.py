@@ -1,4 +1,4 @@
-"""The inverse of fusion: calls of fused functions become the operators that they hold."""
+"""DefuseOps, the inverse of fusion: inlines calls of fused functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The post-dominator tree of a dataflow graph, as operator fusion reads it.
+"""The post-dominator tree of a dataflow graph, for operator fusion.
 
 In: the nodes of a function in post-order, with the pattern of each and of each edge. Out: for each node the first node
 that everything made of its value flows through, and the largest pattern on the way there.
@@ -46,7 +46,7 @@ class Node:
 
 @dataclass(slots=True, eq=False)
 class Dominator:
-    """A node's place in the tree; `pattern` is that of the way to `parent`."""
+    """A node's place in the tree; `pattern`: of the path to `parent`."""
 
     node: Node
     parent: Dominator | None = None
@@ -98,7 +98,7 @@ def _expose(expr: Expr, by_expr: Mapping[Expr, Node]) -> None:
 
 
 def is_fusable(op: Op) -> bool:
-    """Whether calls of `op` become part of fused functions. Effects and annotations stay where they can be seen."""
+    """Whether calls of `op` may be fused; effects and annotations may not."""
     return not op.has(Trait.EFFECT) and not op.has(Trait.MARK)
 
 

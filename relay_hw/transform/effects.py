@@ -1,4 +1,4 @@
-"""Effects: what evaluating a node does besides giving a value, and the form in which passes cannot disturb it.
+"""Side effects: finds the effects of nodes, and pins them by lets, so that passes keep their order.
 
 In: a typed module. Out: the effect of every node; or the module with every effect in a `let` of its own, and the work
 that closures share.
@@ -35,7 +35,7 @@ from relay_hw.transform.normal_form import normalize
 
 
 class Effect(IntEnum):
-    """From harmless to untouchable."""
+    """Kinds of effects, from none to arbitrary."""
 
     PURE = 0  # may be moved, merged, repeated, dropped
     READ = 1  # makes or reads a reference: may be dropped
@@ -46,7 +46,7 @@ Effects = dict[Expr, Effect]
 
 
 def module_effects(mod: IRModule) -> dict[str, Effect]:
-    """What a call of each global function does. Recursion as such is no effect."""
+    """The effect of a call of each global function. Recursion as such is no effect."""
     known: dict[str, Effect] = {}
     for group in call_order(mod):
         known.update(dict.fromkeys(group, Effect.PURE))
@@ -59,7 +59,7 @@ def module_effects(mod: IRModule) -> dict[str, Effect]:
 
 
 def node_effects(root: Expr, known: Mapping[str, Effect]) -> Effects:
-    """What evaluating each node below `root` does; `known` tells it of calls of global functions."""
+    """The effect of each node below `root`; `known`: effects of global functions."""
     order = list(post_order(root))
     local = {node.var: node.value for node in order if isinstance(node, Let) and isinstance(node.value, Function)}
     calls = {function: Effect.PURE for function in local.values()}
@@ -127,7 +127,7 @@ def _callee(
 
 
 def pin_effects(mod: IRModule) -> IRModule:
-    """The module with everything that has an effect bound by a `let` of its own, in the order of evaluation.
+    """The module with every effect bound by its own `let`, in the order of evaluation.
 
     The result of a block needs no name. All other nodes are then pure, wherever they stand. So is work bound that a
     function uses and that belongs to a scope around it: were the other uses to go, it would be done at each call. The

@@ -1,4 +1,4 @@
-"""Eta expansion: constructors and global functions that are used as values become functions that call them."""
+"""Eta expansion: wraps constructors and global functions that are used as values into functions."""
 
 from __future__ import annotations
 

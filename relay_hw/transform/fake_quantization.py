@@ -51,7 +51,7 @@ class FakeQuantizationToInteger(FunctionPass):
 
 @dataclass(frozen=True, slots=True)
 class Affine:
-    """What the integers of a tensor stand for: scale * (q - zero), one pair or one for each index of `axis`."""
+    """Affine quantization of a tensor: q represents scale * (q - zero), with one pair or one per index of `axis`."""
 
     scale: Expr
     zero: Expr
@@ -65,7 +65,7 @@ class Affine:
 
 @dataclass(frozen=True, slots=True)
 class Quantized:
-    """Integers and what they stand for; of a tuple its parts."""
+    """Integers with their quantization; for a tuple, its fields."""
 
     expr: Expr
     affine: Affine
@@ -115,7 +115,7 @@ class _Rewriter(Rewriter):
 
 
 def _island(root: Expr) -> list[Expr]:
-    """What `root` is made of, down to the dequantizes, operands first."""
+    """The nodes that `root` depends on, down to the dequantizes, operands first."""
     order: list[Expr] = []
     seen: set[Expr] = set()
     stack: list[tuple[Expr, bool]] = [(root, False)]
@@ -161,7 +161,7 @@ def _data(call: Call, done: Mapping[Expr, Quantized]) -> Quantized:
 
 
 def _to(given: Quantized, target: Affine, span: Call) -> Expr:
-    """`given` at the scale, zero point and element type of `target`."""
+    """`given` requantized to the scale, zero point and element type of `target`."""
     a = given.affine
     if _same(a, target):
         return given.expr
@@ -191,7 +191,7 @@ def _record(call: Call) -> dict[str, Any]:
 
 
 def _move(call: Call, done: Mapping[Expr, Quantized], target: Affine) -> Quantized:
-    """Operators that move elements, or choose among them."""
+    """Operators that move or select elements."""
     data = _data(call, done)
     if not data.affine.is_per_tensor:
         raise _Refusal(f"{op_name(call)} of a tensor that is quantized by channel")

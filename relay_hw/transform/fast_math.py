@@ -1,4 +1,4 @@
-"""Fast mathematics: exponentials, hyperbolic tangents and error functions by their approximations."""
+"""FastMath: replaces exp, tanh and erf by approximations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Batch normalisation with known statistics: into the layer before it, else into a multiplication and an addition."""
+"""FoldBatchNorm: folds batch normalisation into the layer before it, else into a multiplication and an addition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constant folding: what depends on constants only is computed now, by the operators' own meaning in numpy."""
+"""Constant folding: computes what depends on constants only, by the operators' reference semantics."""
 
 from __future__ import annotations
 

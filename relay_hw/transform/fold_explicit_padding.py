@@ -1,4 +1,4 @@
-"""Explicit padding becomes the padding of the convolution or pooling that reads it."""
+"""FoldExplicitPadding: merges nn.pad into the convolution or pooling that reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Multiplications by constants, one for each channel, move into the weights of the layer before or behind them."""
+"""FoldScaleAxis: folds per-channel multiplications by constants into weights of the layer before or after them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _backward(call: Call, uses: Uses) -> Expr | None:
 
 
 def _absorb(expr: Expr, scale: Vector, axis: int, uses: Uses, fuel: int) -> Expr | None:
-    """`expr * scale` along `axis`, with the factor in weights; None where that cannot be."""
+    """`expr * scale` along `axis`, with the factor folded into weights; None if impossible."""
     if not isinstance(expr, Call) or not uses.is_single(expr) or not fuel:
         return None
     if has_weights(expr):

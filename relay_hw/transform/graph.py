@@ -1,4 +1,4 @@
-"""What the passes share: questions about nodes, typed calls, counts of uses.
+"""Helpers for passes: queries on nodes, typed calls, use counts.
 
 In: typed expressions. Out: typed expressions; no pass needs inference between two of its own steps.
 """
@@ -40,7 +40,7 @@ def _must_be_equal(left: Type, right: Type) -> None:
 
 
 def op_name(expr: Expr) -> str:
-    """The operator's name where `expr` is a call of an operator, else an empty string."""
+    """The operator's name if `expr` is a call of an operator, else an empty string."""
     return expr.op.name if isinstance(expr, Call) and isinstance(expr.op, Op) else ""
 
 
@@ -50,7 +50,7 @@ def is_op(expr: Expr, *names: str) -> bool:
 
 
 def has_trait(expr: Expr, trait: Trait) -> bool:
-    """Whether `expr` is a call of an operator of this kind."""
+    """Whether `expr` is a call of an operator with this trait."""
     return isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.has(trait)
 
 
@@ -71,7 +71,7 @@ def constant(value: Array | np.generic, span: Span | None = None) -> Constant:
 
 
 def typed_call(op: Op, args: Sequence[Expr], attrs: Any, span: Span | None = None) -> Call:
-    """A call with its type. Raises TypeCheckError where the relation refuses the arguments."""
+    """A call with its type. Raises TypeCheckError if the type relation refuses the arguments."""
     result = op.relation([arg.type for arg in args], attrs, KnownTypes(_must_be_equal))
     if result is None:
         raise TypeCheckError(f"{op.name} must have arguments of known type", span)
@@ -128,7 +128,7 @@ def scalar_value(expr: Expr) -> float | None:
 
 
 def count_uses(root: Expr) -> dict[Expr, int]:
-    """How many places refer to each node; `root` itself counts one."""
+    """Number of uses of each node; `root` itself counts one."""
     uses: dict[Expr, int] = {root: 1}
     for node in post_order(root):
         for part in children(node):

@@ -1,4 +1,4 @@
-"""InferType as a pass: any module in, the same module with every node typed out."""
+"""The pass InferType: returns the module with every node typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""InlineLet: names of pure values disappear; the graph itself says what is shared."""
+"""InlineLet: replaces variables of pure values by the values; sharing is in the graph."""
 
 from __future__ import annotations
 

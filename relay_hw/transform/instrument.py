@@ -1,4 +1,4 @@
-"""Instruments: objects that a PassContext tells of every pass, to time, print, count or skip it."""
+"""Pass instruments: called by a PassContext before and after every pass, to time, print, count or skip it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LambdaLift: local functions become global ones that take what they captured and return the function."""
+"""LambdaLift: turns local functions into global ones that take the captured variables and return the function."""
 
 from __future__ import annotations
 

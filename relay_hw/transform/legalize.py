@@ -1,4 +1,4 @@
-"""Legalization: operators that a target does not have become ones that it has."""
+"""Legalization: replaces operators that a target lacks by ones that it has."""
 
 from __future__ import annotations
 

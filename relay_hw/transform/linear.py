@@ -1,4 +1,4 @@
-"""Convolutions and dense layers with constant weights: scaling and shifting their output channels."""
+"""Scales and shifts output channels of convolutions and dense layers with constant weights."""
 
 from __future__ import annotations
 

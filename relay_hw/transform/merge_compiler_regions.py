@@ -1,4 +1,4 @@
-"""Neighbouring regions of one compiler become one, where that does not make it depend on itself."""
+"""MergeCompilerRegions: merges neighbouring regions of one compiler, unless that would make a cycle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Composites: what patterns describe becomes function literals that a compiler knows by name."""
+"""MergeComposite: turns matches of patterns into composite functions that a compiler knows by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bringing a function into a normal form: chosen nodes get a name by a `let`, in the order of evaluation.
+"""Converts functions to a normal form: binds chosen nodes by `let`, in the order of evaluation.
 
 In: a function and a choice of nodes. Out: the same function in which every `let` stands in the sequence of a block (a
 function body, a branch, an arm), and each chosen node is the value of one of them.

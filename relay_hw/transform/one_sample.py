@@ -1,4 +1,4 @@
-"""A dataflow network of batch N as the network of one sample, where no operator mixes samples.
+"""Turns a network of batch size N into one for a single sample, if no operator mixes samples.
 
 In: a typed module. Out: the module of batch 1 with where the samples lie in its inputs and outputs, or the reason why
 they cannot be told apart. The proof is by operator: `batch_axes.py` lists those that keep samples apart, and every
@@ -76,7 +76,7 @@ def one_sample(mod: IRModule) -> OneSample | str | None:
 
 
 class _Split:
-    """One rewriting: the new nodes and where the samples lie in the old ones."""
+    """State of the rewriting: new nodes, and batch axes of the old ones."""
 
     def __init__(self, batch: int, inputs: Mapping[Var, Place | None]) -> None:
         self.batch = batch

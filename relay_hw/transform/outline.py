@@ -1,4 +1,4 @@
-"""Outlining: groups of calls of a dataflow function become global functions that the function calls.
+"""Outlining: moves groups of calls of a dataflow function into global functions.
 
 In: a typed function and the group of each of its calls, groups numbered in execution order. Out: one function a group.
 """

@@ -1,4 +1,4 @@
-"""PartialEvaluate: runs what is known now and leaves the rest. In: a typed module. Out: the same with less to do.
+"""PartialEvaluate: evaluates what is known at compile time. In: a typed module. Out: the residual module.
 
 Calls of known functions are expanded, branches on known values taken, tuples and data taken apart; a reference that
 nothing unknown can see is followed by its content and disappears.

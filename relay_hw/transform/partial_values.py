@@ -1,4 +1,4 @@
-"""What a partial evaluator knows: values of which some parts are known, environments, and the contents of references.
+"""Values of the partial evaluator: partly known values, environments, contents of references.
 
 A value that nothing outside of the evaluator has seen yet needs no code; `code` is that of one that has.
 """
@@ -169,7 +169,7 @@ class Env:
 
 
 class Store:
-    """What references hold, as far as it is known. Virtual ones, without code, are known here alone."""
+    """Known contents of references. Virtual references, without code, exist only here."""
 
     def __init__(self) -> None:
         self._contents: dict[PartialValue, PartialValue] = {}

@@ -1,4 +1,4 @@
-"""Partitioning: the regions of a compiler become global functions for it."""
+"""PartitionGraph: turns the regions of a compiler into global functions for it."""
 
 from __future__ import annotations
 

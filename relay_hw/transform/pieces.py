@@ -1,4 +1,4 @@
-"""OutlinePieces: what a program computes on tensors between branches, calls and effects becomes functions of its own.
+"""OutlinePieces: moves straight-line fragments of programs with control flow into separate functions.
 
 In: a typed module. Out: the module in which maximal straight-line pieces of operator calls are global functions with
 the attribute `Piece`, called by what is left. A module whose `main` is one graph of operators stays as it is.
@@ -45,7 +45,7 @@ _START: Final[_Level] = (0, 0, False)
 
 
 class OutlinePieces(Pass):
-    """A piece is computed as soon as what it reads is there, and only where something reads it.
+    """The pass. A fragment runs as soon as its inputs are known, and only if its result is used.
 
     Operators with an effect, and those on tensors whose element type or rank is a type parameter, are in no piece.
     """
@@ -79,7 +79,7 @@ def is_graph(mod: IRModule) -> bool:
 
 
 def pieces_of(mod: IRModule) -> tuple[str, ...]:
-    """Names of the functions that are graphs of operators: the pieces, or `main` alone where it is one graph."""
+    """Names of the functions that are graphs of operators: the fragments, or `main` if it is one graph."""
     if is_graph(mod):
         return ("main",)
     return tuple(name for name, function in mod.functions.items() if PIECE in function.attrs)
@@ -91,14 +91,14 @@ class _Pieces:
         self._taken = taken
 
     def function(self, function: Function) -> Step[Function]:
-        """`function` with its pieces outlined."""
+        """`function` with its fragments outlined."""
         if is_external(function) or PIECE in function.attrs:
             return function
         named = normalize(function, lambda node: not isinstance(node, Let), names_results=False)
         return cast(Function, (yield self._inner(named)))
 
     def _inner(self, node: Expr) -> Step[Expr]:
-        """`node` with pieces outlined in the blocks that it holds."""
+        """`node` with fragments outlined in its blocks."""
         match node:
             case Function() if "Primitive" not in node.attrs:
                 return copy_with(node, body=(yield self._block(node.body)), checked_type=None)
@@ -131,7 +131,7 @@ class _Pieces:
         return block.close(result, self)
 
     def name(self) -> str:
-        """A name for the next piece."""
+        """A name for the next fragment."""
         number = len(self.found)
         while f"piece_{number}" in self._taken:
             number += 1
@@ -151,7 +151,7 @@ def _is_free(node: Expr) -> bool:
 
 
 def _is_work(node: Expr) -> bool:
-    """Whether a node can be part of a piece."""
+    """Whether a node can be part of a fragment."""
     if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.has(Trait.EFFECT):
         return False
     return is_closed(node.type) and all(is_closed(_type(arg)) for arg in node.args)
@@ -176,7 +176,7 @@ def is_closed(ty: Type) -> bool:
 
 @dataclass(slots=True)
 class _Piece:
-    """Members in order; `outputs`: those that something else reads."""
+    """A fragment: its members in order; `outputs`: those with other readers."""
 
     members: list[Var] = field(default_factory=list[Var])
     outputs: dict[Var, None] = field(default_factory=dict[Var, None])
@@ -228,7 +228,7 @@ class _Block:
         return False
 
     def close(self, result: Expr, pieces: _Pieces) -> Expr:
-        """The block, its pieces outlined."""
+        """The block with its fragments outlined."""
         for anchor in self.anchors:
             # A function reads itself where it is recursive.
             self.placed.add(anchor)
@@ -294,7 +294,7 @@ _Key = tuple[Expr, tuple[int, ...]]
 
 
 class _Builder:
-    """The body of one piece over its parameters. A parameter stands for a variable of the block, or a part of one."""
+    """Builds the body of a fragment. A parameter is a variable of the block, or a part of one."""
 
     def __init__(self, block: _Block, piece: _Piece) -> None:
         self._block = block
@@ -303,7 +303,7 @@ class _Builder:
         self._local: dict[Expr, Expr] = {}
 
     def build(self) -> tuple[Mapping[Expr, Expr], Sequence[_Key]]:
-        """The members as a graph, and what the parameters stand for."""
+        """The members as a graph, and the arguments."""
         for var in self._piece.members:
             call = cast(Call, self._block.values[var])
             self._local[var] = copy_with(call, args=tuple(self._operand(arg, ()) for arg in call.args))

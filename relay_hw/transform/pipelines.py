@@ -1,4 +1,4 @@
-"""The passes that a network goes through before anything is quantized, in their order."""
+"""The pipeline of passes that simplify a network before quantization."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relay_hw.transform.simplify import SimplifyExpr
 
 
 def simplify_pipeline() -> Pass:
-    """An imported network, parameters bound, becomes the plain graph that quantization reads."""
+    """Simplify an imported network with bound parameters to the graph that quantization reads."""
     return Pipeline(
         [
             RemoveUnusedFunctions(),

@@ -1,4 +1,4 @@
-"""Device planning: from a few `on_device` annotations to a device for every node, and copies between devices."""
+"""PlanDevices: derives a device for every node from `on_device` annotations, and inserts copies between devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rewriting by substitution of nodes: some nodes of a graph stand for others."""
+"""Rewrites graphs by substituting nodes."""
 
 from __future__ import annotations
 

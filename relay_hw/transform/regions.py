@@ -1,4 +1,4 @@
-"""Convex regions of a dataflow graph: as few as possible, so that the graph of regions has no cycle.
+"""Partitions a dataflow graph into few convex regions, whose graph has no cycle.
 
 In: units with a kind and the units they read. Out: the region number of each unit, numbered in execution order.
 """

@@ -1,4 +1,4 @@
-"""Unused functions: global functions that no entry point reaches disappear from the module."""
+"""RemoveUnusedFunctions: removes global functions that no entry point reaches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reverse mode by references and back-propagators, on the whole language. In: functions in A-normal form.
+"""Reverse-mode differentiation of all of Relay, by references and back-propagators. In: functions in A-normal form.
 
 Out: functions that also extend a chain of closures; running the chain pushes adjoints from results to arguments. Every
 real tensor travels with a reference to its adjoint, so control flow, closures, data and references need no rule of

@@ -19,7 +19,7 @@ BACK: Final = RefType(FuncType((), UNIT))
 
 
 class ReverseTypes:
-    """Knows which data types of a module hold real numbers, and their reverse-mode versions."""
+    """Reverse-mode versions of the data types of a module that hold real numbers."""
 
     def __init__(self, types: Mapping[str, TypeData]) -> None:
         self._real = _real_types(types)

@@ -16,12 +16,12 @@ _MAX_ROUNDS = 1000
 
 @dataclass(slots=True)
 class Uses:
-    """How often nodes are used, kept up while a graph is rewritten. Never lower than the truth."""
+    """Use counts of nodes, updated while a graph is rewritten; never too low."""
 
     counts: dict[Expr, int] = field(default_factory=dict[Expr, int])
 
     def is_single(self, expr: Expr) -> bool:
-        """Whether one place only refers to `expr`, so that changing it changes nobody else."""
+        """Whether `expr` has a single use, so that changing it affects nothing else."""
         return self.counts.get(expr, 1) <= 1
 
 

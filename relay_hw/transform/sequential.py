@@ -1,4 +1,4 @@
-"""Passes one after the other. In: passes, and the context that enables them. Out: one pass."""
+"""Sequences of passes. In: passes, and the context that enables them. Out: one pass."""
 
 from __future__ import annotations
 

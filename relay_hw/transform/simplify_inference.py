@@ -1,4 +1,4 @@
-"""Inference needs no statistics and no dropout: normalisations become arithmetic, dropout its input."""
+"""SimplifyInference: turns normalisations into arithmetic, and dropout into its input."""
 
 from __future__ import annotations
 

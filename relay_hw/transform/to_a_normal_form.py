@@ -1,4 +1,4 @@
-"""A-normal form: every computation has a name, so that the order of evaluation can be read."""
+"""ToANormalForm: binds every computation by a `let`, which makes the order of evaluation explicit."""
 
 from __future__ import annotations
 

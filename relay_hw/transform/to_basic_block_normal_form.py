@@ -1,4 +1,4 @@
-"""Basic-block normal form: what several blocks share has a name; inside a block the graph stays a graph."""
+"""ToBasicBlockNormalForm: binds nodes that several blocks share by `let`; inside a block the graph stays a graph."""
 
 from __future__ import annotations
 

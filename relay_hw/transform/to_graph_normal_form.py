@@ -1,4 +1,4 @@
-"""Graph normal form: no names for pure values; sharing is in the graph."""
+"""ToGraphNormalForm: removes lets of pure values; sharing is in the graph."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reverse accumulation on a graph of operator calls, tuples and projections. In: typed nodes. Out: adjoints of some.
+"""Reverse-mode accumulation on a graph of operator calls, tuples and projections. In: typed nodes. Out: adjoints.
 
 Each adjoint is an expression on the nodes of the graph; contributions of several users are added in order.
 """
@@ -99,7 +99,7 @@ def _has_real(ty: Type) -> bool:
 
 
 def _pushed(node: Expr, adjoint: Adjoint) -> list[tuple[Expr, Adjoint]]:
-    """What flows from a node to its operands."""
+    """The adjoints that flow from a node to its operands."""
     match node:
         case Call(args=args):
             return list(zip(args, operator_slopes(node, joined(adjoint, node)), strict=True))
@@ -131,7 +131,7 @@ def fields(adjoint: Adjoint, count: int) -> list[Adjoint]:
 
 
 def joined(adjoint: Adjoint, like: Expr) -> Expr:
-    """One expression in the type of `like`, zeros where nothing flows."""
+    """Join adjoints to one expression in the type of `like`, with zeros where nothing flows."""
     ty = like.type
     if isinstance(adjoint, list):
         assert isinstance(ty, TupleType)
@@ -153,7 +153,7 @@ def add(left: Adjoint, right: Adjoint, ty: Type) -> Adjoint:
 
 
 def by_expansion(expand: Callable[..., Expr]) -> Gradient:
-    """The gradient of what an operator means in terms of others: `expand(attrs, *arguments)`, typed variables."""
+    """The gradient of an operator by its definition by others: `expand(attrs, *arguments)`, typed variables."""
 
     def gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
         fresh = [Var(f"x{index}", arg.type, checked_type=arg.type) for index, arg in enumerate(call.args)]

@@ -1,4 +1,4 @@
-"""What the gradients share: sizes from types, zeros and numbers in the shape of something, sums over broadcast axes.
+"""Helpers of gradients: sizes from types, zeros and numbers in a tensor's shape, sums over broadcast axes.
 
 In: expressions, typed where their sizes matter. Out: expressions without types.
 """
@@ -17,7 +17,7 @@ from relay_hw.ir.types import ANY, TensorType, Type
 
 
 def ops() -> Any:
-    """The operators; they are built after this room, which they use."""
+    """The package of operators, imported lazily, since operators use this package."""
     return late("relay_hw.op")
 
 
@@ -28,7 +28,7 @@ def name_of(call: Call) -> str:
 
 
 def known_type(expr: Expr) -> TensorType | None:
-    """The type of a tensor of static shape; None where it is not known."""
+    """The type of a tensor of static shape; None if unknown."""
     ty = expr.checked_type
     if not isinstance(ty, TensorType) or not all(isinstance(dim, int) for dim in ty.shape):
         return None
@@ -70,7 +70,7 @@ def choose(condition: Expr, value: Expr, otherwise: Expr | None = None, like: Ex
 
 
 def collapse(value: Expr, result: Expr, arg: Expr) -> Expr:
-    """`value`, of the shape of `result`, summed over the axes along which `arg` was repeated."""
+    """`value`, of the shape of `result`, summed over the axes along which `arg` was broadcast."""
     if _is_same_shape(result.checked_type, arg.checked_type):
         return value
     have, want = known_type(result), known_type(arg)
@@ -95,7 +95,7 @@ def reshape_to(value: Expr, like: Expr) -> Expr:
 
 
 def reshaped(value: Expr, shape: Sequence[int]) -> Expr:
-    """The elements of `value` in a shape whose zeros are meant."""
+    """`value` reshaped to a shape in which 0 means size 0."""
     return ops().reshape(value, tuple(shape), allowzero=True)
 
 
@@ -113,12 +113,12 @@ def moved(value: Expr, order: Sequence[int]) -> Expr:
 
 
 def inverse(order: Sequence[int]) -> tuple[int, ...]:
-    """The order that undoes `order`."""
+    """The inverse permutation of `order`."""
     return tuple(int(axis) for axis in np.argsort(order))
 
 
 def one_argument(slope: Callable[[Call, Expr, Expr], Expr]) -> Gradient:
-    """The gradient of an operator of one argument from (call, argument, adjoint) -> adjoint of the argument."""
+    """The gradient of a unary operator from (call, argument, adjoint) -> adjoint of the argument."""
     return lambda call, adjoint: (slope(call, call.args[0], adjoint),)
 
 

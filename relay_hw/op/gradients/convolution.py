@@ -1,4 +1,4 @@
-"""What the gradients of convolutions and of their transposes share: each is made of the other one.
+"""Shared helpers of the gradients of convolutions and transposed convolutions, each made of the other.
 
 In: a call, its result's adjoint. Out: the weight's adjoint, which is a convolution of the data with the adjoint, batch
 and channels having changed places, strides and dilation too.
@@ -64,7 +64,7 @@ def back(value: Expr, order: Sequence[int], arg: Expr, call: Call) -> Expr:
 
 
 def to_weight(p: ConvCall, wide: Expr, wide_shape: Sequence[int], small: Expr, small_shape: Sequence[int]) -> Expr:
-    """Each weight sums the products of the `wide` elements with the `small` ones that it brings together."""
+    """The weight's adjoint: each weight sums the products of the `wide` and `small` elements that it connects."""
     batch, channels, groups = wide_shape[0], wide_shape[1], p.attrs.groups
     spatial = tuple(range(3, 3 + p.rank))
     inner = channels // groups

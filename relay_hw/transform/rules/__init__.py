@@ -1,1 +1,1 @@
-"""Rewrite rules by subject, for `SimplifyExpr`."""
+"""Rewrite rules of `SimplifyExpr`, by subject."""

@@ -1,4 +1,4 @@
-"""ReLU and clip: one form for each, next to the layer that they can be folded into."""
+"""Rules for ReLU and clip: one form for each, next to the layer that they can be folded into."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ACTIVATIONS = ("nn.relu", "clip")
 
 
 def _bounds(expr: Expr) -> tuple[float, float] | None:
-    """What a ReLU or clip keeps: [low, high]."""
+    """The bounds of a ReLU or clip: [low, high]."""
     if not isinstance(expr, Call):
         return None
     if is_op(expr, "nn.relu"):

@@ -1,4 +1,4 @@
-"""Constants that are added to or multiplied with a layer become part of it; means become poolings."""
+"""Rules for arithmetic: fold added or multiplied constants into layers, turn means into poolings."""
 
 from __future__ import annotations
 

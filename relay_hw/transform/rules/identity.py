@@ -1,4 +1,4 @@
-"""Operators that give back what they get."""
+"""Rules that remove operators without effect, such as x + 0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Explicit padding becomes the padding of the convolution or pooling that reads it."""
+"""Rules that merge explicit padding into the convolution or pooling that reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operators that move elements without changing them: reshapes and transposes that follow each other."""
+"""Rules that merge consecutive reshapes and transposes."""
 
 from __future__ import annotations
 
