@@ -10,7 +10,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.accel.isa.spec import AluOp, Rounding
+from relay_hw.accel.isa.alu import AluOp
+from relay_hw.accel.isa.spec import Rounding
 
 Int64: TypeAlias = NDArray[np.int64]
 

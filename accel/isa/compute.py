@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.accel.isa import arith
+from relay_hw.accel.isa.alu import AluOp
 from relay_hw.accel.isa.loops import INDEX_MASK, Index, Values, all_distinct, check_range, independent, indices, pieces
 from relay_hw.accel.isa.nibbles import unpack_nibbles
 from relay_hw.accel.isa.rules import check_instruction
-from relay_hw.accel.isa.spec import AluOp, GemmMode, Mem, Nibble, Op, Rounding
+from relay_hw.accel.isa.spec import GemmMode, Mem, Nibble, Op, Rounding
 from relay_hw.accel.isa.state import AccelState
 from relay_hw.accel.isa.taps import taps_piece
 

@@ -13,6 +13,7 @@ from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
 
+from relay_hw.accel.isa.alu import AluOp, verilog_sets
 from relay_hw.accel.isa.config import (
     INSTRUCTION_BYTES,
     PRM_LANE_BYTES,
@@ -32,7 +33,6 @@ from relay_hw.accel.isa.spec import (
     PRM,
     REGISTERS,
     UOP,
-    AluOp,
     Dst,
     Form,
     GemmMode,
@@ -125,6 +125,8 @@ def _sections() -> Iterator[tuple[str, list[tuple[str, str]]]]:
     )
     for prefix, enum, width in _ENUMS:
         yield f"{enum.__name__}", [(f"{prefix}_{member.name}", f"{width}'d{member.value}") for member in enum]
+    sets = verilog_sets().items()
+    yield "Sets of operations of the ALU", [(f"ALUOPS_{name}", f"16'h{members:04x}") for name, members in sets]
     common = INSTRUCTIONS[0].layout.fields[:3]
     yield "Fields of every instruction", [(f"INSN_{f.name.upper()}", _range(f.lo, f.width)) for f in common]
     for row in INSTRUCTIONS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from relay_hw.accel.isa.alu import operations_text
 from relay_hw.accel.isa.errors import FaultCode
 from relay_hw.accel.isa.spec import Op
 
@@ -128,9 +129,10 @@ for o in 0..iter_out-1, i in 0..iter_in-1, u in uop_begin..uop_end-1:
     b = imm in every lane if use_imm else acc[s]
     acc[d] = wrap32(op(acc[d], b))       # lane by lane
 ```
-`mov` b; `add` a + b; `mul` a * b; `min`, `max`; `shr` a shifted right by the low five bits of b, with `rounding`;
-`clip` max(min(a, upper), lower) with upper the low and lower the high 16 bits of `imm`, both signed. `clip` needs
-`use_imm`. Micro-ops take effect one after the other; the source index is not checked with `use_imm`.""",
+"""
+        + operations_text()
+        + """
+Micro-ops take effect one after the other; the source index is not checked with `use_imm`.""",
         Op.REQUANT: """\
 ```
 for o in 0..iter_out-1, i in 0..iter_in-1:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import random
 
+from relay_hw.accel.isa.alu import AluOp
 from relay_hw.accel.isa.asm import random_bytes
 from relay_hw.accel.isa.config import TAPS, AccelConfig
 from relay_hw.accel.isa.ordering import Access, TokenBuilder
 from relay_hw.accel.isa.program import Section, SectionKind, align
 from relay_hw.accel.isa.records import encode_prm, encode_uops
-from relay_hw.accel.isa.spec import AluOp, Form, GemmMode, Mem, Op, Rounding
+from relay_hw.accel.isa.spec import Form, GemmMode, Mem, Op, Rounding
 from relay_hw.accel.isa.state import depth, element_bytes
 
 # Destinations of random micro-ops lie below this.

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import random
 
+from relay_hw.accel.isa.alu import ALU_OPS, AluOp
 from relay_hw.accel.isa.config import TAPS, AccelConfig
 from relay_hw.accel.isa.ordering import Access
 from relay_hw.accel.isa.program import Program, Section, WindowPlan, align
 from relay_hw.accel.isa.randframe import DRAM, UOP_DST, ProgramFrame
 from relay_hw.accel.isa.rules import dram_extent
-from relay_hw.accel.isa.spec import AluOp, Dst, Form, GemmMode, Mem, Nibble, Op
+from relay_hw.accel.isa.spec import Dst, Form, GemmMode, Mem, Nibble, Op
 from relay_hw.accel.isa.state import element_bytes
 
 Pads = tuple[int, int, int, int]
@@ -270,7 +271,7 @@ class _Generator(ProgramFrame):
         rng = self.rng
         v = self._loops()
         op = rng.choice(list(AluOp))
-        v |= {"alu_op": op, "use_imm": 1 if op is AluOp.CLIP else rng.randrange(2), "rounding": rng.randrange(4)}
+        v |= {"alu_op": op, "use_imm": 1 if ALU_OPS[op].needs_imm else rng.randrange(2), "rounding": rng.randrange(4)}
         v["imm"] = rng.choice([rng.randrange(-40, 40), rng.randrange(-(1 << 31), 1 << 31)])
         accesses = [self._uop_range(v, 6, self.entries[Mem.UOP])]
         self._walk(v, ("dst_base", "dst_out", "dst_in"), UOP_DST, self.bank_entries)

@@ -6,10 +6,11 @@ loops, and the DRAM window, are found while an instruction runs.
 
 from __future__ import annotations
 
+from relay_hw.accel.isa.alu import AluOp, is_legal
 from relay_hw.accel.isa.config import ROW_BUFFER_BYTES, TAPS, AccelConfig
 from relay_hw.accel.isa.errors import Fault, FaultCode
 from relay_hw.accel.isa.loops import Values
-from relay_hw.accel.isa.spec import AluOp, GemmMode, Mem, Nibble, Op
+from relay_hw.accel.isa.spec import GemmMode, Mem, Nibble, Op
 from relay_hw.accel.isa.state import element_bytes, scratch_bytes
 
 
@@ -27,8 +28,9 @@ def check_instruction(config: AccelConfig, op: Op, v: Values, index: int) -> Non
             _check_gemm(config, v, index)
             _check_uops(config, v, index)
         case Op.ALU:
-            if v["alu_op"] == AluOp.CLIP and not v["use_imm"]:
-                raise Fault(FaultCode.ILLEGAL_FIELD, index, "alu.use_imm must be 1 for clip")
+            if not is_legal(v["alu_op"], v["use_imm"]):
+                what = f"alu.use_imm must be 1 for {AluOp(v['alu_op']).name.lower()}"
+                raise Fault(FaultCode.ILLEGAL_FIELD, index, what)
             _check_uops(config, v, index)
         case Op.REQUANT:
             if v["clip_lo"] > v["clip_hi"]:

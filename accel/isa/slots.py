@@ -11,8 +11,9 @@ from types import MappingProxyType
 
 from typing_extensions import assert_never
 
+from relay_hw.accel.isa.alu import ALU_OPS, AluOp, Control
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.accel.isa.spec import AluOp, Form, Op
+from relay_hw.accel.isa.spec import Form, Op
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,28 +35,13 @@ class Slots:
 
 # Of one micro-op of GEMM, in every mode.
 GEMM_SLOTS = Slots(1)
-# Of one micro-op of ALU with an immediate. SHR and CLIP compute a second operand ahead; MUL has few multipliers.
+# Of one micro-op of ALU with an immediate; there are few multipliers for products.
 ALU_SLOTS: Mapping[AluOp, Slots] = MappingProxyType(
-    {
-        AluOp.MOV: Slots(1),
-        AluOp.ADD: Slots(1),
-        AluOp.MUL: Slots(1, groups=1),
-        AluOp.MIN: Slots(1),
-        AluOp.MAX: Slots(1),
-        AluOp.SHR: Slots(2),
-        AluOp.CLIP: Slots(2),
-    }
+    {op: Slots(1 + row.is_ahead, groups=int(row.has(Control.PRODUCT))) for op, row in ALU_OPS.items()}
 )
-# The same in the tensor form, which reads the source vector ahead; CLIP has none.
+# The same in the tensor form, which reads the source vector ahead.
 TENSOR_SLOTS: Mapping[AluOp, Slots] = MappingProxyType(
-    {
-        AluOp.MOV: Slots(2),
-        AluOp.ADD: Slots(2),
-        AluOp.MUL: Slots(2, groups=1),
-        AluOp.MIN: Slots(2),
-        AluOp.MAX: Slots(2),
-        AluOp.SHR: Slots(2),
-    }
+    {op: Slots(2, groups=slots.groups) for op, slots in ALU_SLOTS.items() if not ALU_OPS[op].needs_imm}
 )
 # Of one vector of REQUANT: addition reads two.
 VECTOR_SLOTS: Mapping[Form, Slots] = MappingProxyType(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
+from relay_hw.accel.isa.alu import AluOp
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES
 from relay_hw.accel.isa.errors import EncodeError, FaultCode
 from relay_hw.accel.isa.fields import Field, Layout
@@ -48,18 +49,6 @@ class Mem(IntEnum):
     OUT = 3
     UOP = 4
     PRM = 5
-
-
-class AluOp(IntEnum):
-    """Operations of the tensor ALU on int32 lanes; `b` is the source vector's lane or the immediate."""
-
-    MOV = 0
-    ADD = 1
-    MUL = 2
-    MIN = 3
-    MAX = 4
-    SHR = 5
-    CLIP = 6
 
 
 class Rounding(IntEnum):

@@ -191,8 +191,10 @@ module vta_decode #(
   localparam [1:0] LAST_NIBBLE = (WGT_BITS == 8) ? `VTA_NIBBLE_WHOLE : `VTA_NIBBLE_HIGH;
   wire gemm_bad = insn_i[`VTA_GEMM_NIBBLE] > LAST_NIBBLE || (insn_i[`VTA_GEMM_MODE] == `VTA_GEMMMODE_MAX && |{
       insn_i[`VTA_GEMM_WGT_BASE], insn_i[`VTA_GEMM_WGT_OUT], insn_i[`VTA_GEMM_WGT_IN], insn_i[`VTA_GEMM_NIBBLE]});
-  wire alu_bad = insn_i[`VTA_ALU_ALU_OP] > `VTA_ALUOP_CLIP
-      || (insn_i[`VTA_ALU_ALU_OP] == `VTA_ALUOP_CLIP && !insn_i[`VTA_ALU_USE_IMM]);
+  localparam [15:0] LEGAL_OPS = `VTA_ALUOPS_LEGAL;
+  localparam [15:0] IMM_OPS = `VTA_ALUOPS_NEEDS_IMM;
+  wire [3:0] alu_op = insn_i[`VTA_ALU_ALU_OP];
+  wire alu_bad = !LEGAL_OPS[alu_op] || (IMM_OPS[alu_op] && !insn_i[`VTA_ALU_USE_IMM]);
   wire signed [7:0] clip_lo = insn_i[`VTA_REQUANT_CLIP_LO];
   wire signed [7:0] clip_hi = insn_i[`VTA_REQUANT_CLIP_HI];
   wire form_bad = insn_i[`VTA_REQUANT_FORM] > `VTA_FORM_PASS || insn_i[`VTA_REQUANT_DST] > `VTA_DST_INP

@@ -12,7 +12,9 @@ module vta_once (
 );
   wire       is_alu = insn_i[`VTA_INSN_OPCODE] == `VTA_OP_ALU;
   wire [3:0] op = insn_i[`VTA_ALU_ALU_OP];
-  wire       many = op == `VTA_ALUOP_MUL || op == `VTA_ALUOP_SHR || op == `VTA_ALUOP_CLIP || !insn_i[`VTA_ALU_USE_IMM];
+  // with an immediate
+  localparam [15:0] MANY = `VTA_ALUOPS_PRODUCT | `VTA_ALUOPS_AHEAD;
+  wire       many = MANY[op] || !insn_i[`VTA_ALU_USE_IMM];
 
   assign once_o[0] = !(is_alu && many);
   assign once_o[1] = insn_i[`VTA_GEMM_UOP_BEGIN] == insn_i[`VTA_GEMM_UOP_END] - 16'd1;

@@ -88,10 +88,10 @@ module vta_uop_walk #(
   assign slot_exec_o  = exec_q;
   assign slot_group_o = group_q;
 
-  wire         is_mul = is_alu_o && alu_op_o == `VTA_ALUOP_MUL;
-  wire         is_shr = is_alu_o && alu_op_o == `VTA_ALUOP_SHR;
-  wire         is_clip = is_alu_o && alu_op_o == `VTA_ALUOP_CLIP;
-  wire         two = (is_alu_o && !use_imm_o) || is_shr || is_clip;  // a slot ahead
+  localparam [15:0] PRODUCT = `VTA_ALUOPS_PRODUCT;
+  localparam [15:0] AHEAD = `VTA_ALUOPS_AHEAD;
+  wire         is_mul = is_alu_o && PRODUCT[alu_op_o];
+  wire         two = is_alu_o && (!use_imm_o || AHEAD[alu_op_o]);  // a slot ahead
   wire [  6:0] next_group = exec_q ? group_q + 7'd1 : group_q;
   assign uop_last_o   = slot_last_q;
   wire         uops_end = slot_last_q && uop_last_q;
@@ -105,8 +105,7 @@ module vta_uop_walk #(
   wire [ 15:0] wgt_row = wgt_row_q + insn_q[`VTA_GEMM_WGT_OUT];
   wire         start_alu = insn_i[`VTA_INSN_OPCODE] == `VTA_OP_ALU;
   wire [  3:0] start_op = insn_i[`VTA_ALU_ALU_OP];
-  wire         start_prepares = start_op == `VTA_ALUOP_SHR || start_op == `VTA_ALUOP_CLIP;
-  wire         start_two = start_alu && (!insn_i[`VTA_ALU_USE_IMM] || start_prepares);
+  wire         start_two = start_alu && (!insn_i[`VTA_ALU_USE_IMM] || AHEAD[start_op]);
   wire [ 15:0] begins = insn_i[`VTA_GEMM_UOP_BEGIN];
   wire [ 15:0] ends = insn_i[`VTA_GEMM_UOP_END];
   wire [ 15:0] again = insn_q[`VTA_GEMM_UOP_BEGIN];

@@ -50,12 +50,18 @@ module vta_update #(
   localparam [31:0] GROUPS = BLOCK_OUT / OUT_LANES;
 
   // stage R: what the slot does, and where its old value comes from
-  wire        is_mul = is_alu_i && op_i == `VTA_ALUOP_MUL;
-  wire        is_shr = is_alu_i && op_i == `VTA_ALUOP_SHR;
-  wire        is_clip = is_alu_i && op_i == `VTA_ALUOP_CLIP;
-  wire        is_max = is_alu_i ? op_i == `VTA_ALUOP_MAX || (is_clip && ahead_i) : is_max_i && keep_i;
-  wire        is_min = is_alu_i && (op_i == `VTA_ALUOP_MIN || (is_clip && !ahead_i));
-  wire        is_mov = is_alu_i ? op_i == `VTA_ALUOP_MOV : !keep_i;
+  localparam [15:0] ZERO = `VTA_ALUOPS_ZERO;
+  localparam [15:0] COMPARE = `VTA_ALUOPS_COMPARE;
+  localparam [15:0] GREATER = `VTA_ALUOPS_GREATER;
+  localparam [15:0] SHIFT = `VTA_ALUOPS_SHIFT;
+  localparam [15:0] PRODUCT = `VTA_ALUOPS_PRODUCT;
+  localparam [15:0] BOUNDS = `VTA_ALUOPS_BOUNDS;
+  wire        is_mul = is_alu_i && PRODUCT[op_i];
+  wire        is_shr = is_alu_i && SHIFT[op_i];
+  wire        is_clip = is_alu_i && BOUNDS[op_i];
+  wire        is_max = is_alu_i ? GREATER[op_i] || (is_clip && ahead_i) : is_max_i && keep_i;
+  wire        is_min = is_alu_i && COMPARE[op_i] && !is_max;
+  wire        is_mov = is_alu_i ? ZERO[op_i] : !keep_i;
   wire        is_source = ahead_i && !use_imm_i;
   wire        by_imm = is_alu_i && use_imm_i;
   // the lower bound of CLIP, then the upper one, or the lower one again if that is above it: the result is the same

@@ -5,11 +5,12 @@ In: instruction bytes, configuration, memory model. Out: cycles, generously roun
 
 from __future__ import annotations
 
+from relay_hw.accel.isa.alu import is_legal
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from relay_hw.accel.isa.errors import EncodeError
 from relay_hw.accel.isa.rules import dram_granules, gather_fetch_bytes, gather_rows
 from relay_hw.accel.isa.slots import instruction_slots
-from relay_hw.accel.isa.spec import AluOp, Op, decode
+from relay_hw.accel.isa.spec import Op, decode
 from relay_hw.accel.sim.memory import MemoryModel
 
 # Cycles an instruction may spend outside its loops and bursts: decode, tokens, pipeline drain.
@@ -62,7 +63,7 @@ def _work(config: AccelConfig, memory: MemoryModel, op: Op, v: dict[str, int]) -
             windows = gather_rows(v) * v["x"] * (v["run"] // config.bus_bytes + 2)
             return _moved(config, memory, bursts, v["y"] * beats) + 2 * windows
         case Op.GEMM | Op.ALU:
-            if op is Op.ALU and v["alu_op"] == AluOp.CLIP and not v["use_imm"]:
+            if op is Op.ALU and not is_legal(v["alu_op"], v["use_imm"]):
                 return 0  # illegal: it never starts
             return instruction_slots(config, op, v, max(v["uop_end"] - v["uop_begin"], 0))
         case Op.REQUANT:

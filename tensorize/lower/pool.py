@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from relay_hw.accel.isa.alu import AluOp
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.accel.isa.spec import AluOp, Dst, Form, Mem, Op
+from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step
 from relay_hw.tensorize.kernel import PoolKernel, PoolKind, Requantize
 from relay_hw.tensorize.layout import requantize_records

@@ -79,6 +79,18 @@
 `define VTA_FAULT_WATCHDOG 8'd9
 `define VTA_FAULT_ACC_BANK 8'd10
 
+// Sets of operations of the ALU
+`define VTA_ALUOPS_LEGAL 16'h007f
+`define VTA_ALUOPS_NEEDS_IMM 16'h0040
+`define VTA_ALUOPS_AHEAD 16'h0060
+`define VTA_ALUOPS_ZERO 16'h0001
+`define VTA_ALUOPS_ADD 16'h0023
+`define VTA_ALUOPS_COMPARE 16'h0058
+`define VTA_ALUOPS_GREATER 16'h0010
+`define VTA_ALUOPS_SHIFT 16'h0020
+`define VTA_ALUOPS_PRODUCT 16'h0004
+`define VTA_ALUOPS_BOUNDS 16'h0040
+
 // Fields of every instruction
 `define VTA_INSN_OPCODE 7:0
 `define VTA_INSN_WAIT 47:32

@@ -1,6 +1,6 @@
 """vta_alu_lane against the arithmetic of the instruction set, on corner values and random ones, a slot a cycle.
 
-CLIP is MAX, then MIN with its result: not an operation of a lane.
+An operation with two bounds is MAX, then MIN with its result: not an operation of a lane.
 """
 
 from __future__ import annotations
@@ -11,13 +11,19 @@ import cocotb
 import numpy as np
 
 from relay_hw.accel.isa import arith
-from relay_hw.accel.isa.spec import AluOp, Rounding
+from relay_hw.accel.isa.alu import ALU_OPS, AluOp, Control
+from relay_hw.accel.isa.spec import Rounding
 from relay_hw.accel.sim.bench.common import Dut, get, rng, settle, signed, start, step
 
 CORNERS = (0, 1, 2, 3, 5, 127, 128, 0x7FFF, 0x8000, 0x7FFFFFFF, 0x80000000, 0x80000001, 0xFFFFFFFF, 0xFFFFFFFE)
-OPS = [op for op in AluOp if op is not AluOp.CLIP]
-INPUTS = ("en_i", "zero_i", "new_i", "add_i", "compare_i", "greater_i", "rounding_i", "amount_i", "known_i")
-INPUTS += ("b_i", "live_i", "times_i")
+OPS = [op for op in AluOp if not ALU_OPS[op].has(Control.BOUNDS)]
+# The others say what is on the lane's operands.
+LANE_CONTROLS = [control for control in Control if control not in (Control.SHIFT, Control.PRODUCT, Control.BOUNDS)]
+INPUTS = [f"{control.value.lower()}_i" for control in LANE_CONTROLS]
+INPUTS += ["en_i", "new_i", "rounding_i", "amount_i", "known_i", "b_i", "live_i", "times_i"]
+
+
+NO_NEW = {Control.ZERO, Control.PRODUCT, Control.SHIFT}
 
 
 def word(value: int) -> int:
@@ -39,20 +45,19 @@ def drive(dut: Dut, slot: Slot) -> None:
     """Stage O as `vta_update` gives it; MUL brings a product that is `a`."""
     op, a, b = slot.op, slot.a, slot.b
     dut.en_i.value = 1
-    dut.zero_i.value, dut.new_i.value = op is AluOp.MOV, slot.new
-    dut.add_i.value = op in (AluOp.ADD, AluOp.MOV, AluOp.SHR)
-    dut.compare_i.value = op in (AluOp.MIN, AluOp.MAX)
-    dut.greater_i.value = op is AluOp.MAX
+    dut.new_i.value = slot.new
+    for control in LANE_CONTROLS:
+        getattr(dut, f"{control.value.lower()}_i").value = ALU_OPS[op].has(control)
     dut.amount_i.value, dut.rounding_i.value = 0, slot.rounding
     dut.known_i.value, dut.b_i.value = a, b
-    if op is AluOp.SHR:
+    if ALU_OPS[op].has(Control.SHIFT):
         dut.amount_i.value, dut.b_i.value = b & 31, 0
 
 
 def expected(slot: Slot, before: int) -> int:
     """The result; `before`: that of the slot in front."""
     a = before if slot.new else slot.a
-    if slot.op is AluOp.MUL:
+    if ALU_OPS[slot.op].has(Control.PRODUCT):
         return slot.a
     old, second = (np.array([signed(value, 32)], np.int64) for value in (a, slot.b))
     return word(int(arith.alu(slot.op, old, second, slot.rounding)[0]))
@@ -65,7 +70,7 @@ async def check(dut: Dut, slots: list[Slot]) -> None:
     waiting = list(reversed(slots))
     while waiting or shown:
         dut.live_i.value = shown is not None
-        dut.times_i.value = shown.a if shown and shown.op is AluOp.MUL else 0
+        dut.times_i.value = shown.a if shown and ALU_OPS[shown.op].has(Control.PRODUCT) else 0
         slot = waiting.pop() if waiting and (waiting[-1].new or random.random() < 0.9) else None
         if slot:
             drive(dut, slot)
@@ -95,7 +100,7 @@ async def goes_on_with_its_own_result(dut: Dut) -> None:
     random, slots = rng(), [Slot(AluOp.MOV, 0, 5)]
     for _ in range(1500):
         op, b = random.choice(OPS), random.getrandbits(32)
-        slots.append(Slot(op, random.getrandbits(32), b, new=op not in (AluOp.MOV, AluOp.MUL, AluOp.SHR)))
+        slots.append(Slot(op, random.getrandbits(32), b, new=not ALU_OPS[op].controls & NO_NEW))
     await check(dut, slots)
 
 

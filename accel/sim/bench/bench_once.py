@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import cocotb
 
-from relay_hw.accel.isa.spec import AluOp, Op, encode
+from relay_hw.accel.isa.alu import AluOp
+from relay_hw.accel.isa.slots import Slots, alu_slots
+from relay_hw.accel.isa.spec import Op, encode
 from relay_hw.accel.sim.bench.common import Dut, get, rng, settle
-
-TWO_SLOTS = (AluOp.MUL, AluOp.SHR, AluOp.CLIP)
 
 
 def once_of(op: Op, values: dict[str, int]) -> int:
@@ -15,7 +15,7 @@ def once_of(op: Op, values: dict[str, int]) -> int:
     loops = (values["iter_in"] == 1) << 2 | (values["iter_out"] == 1) << 3
     if op is Op.REQUANT:
         return loops
-    is_one = op is Op.GEMM or (values["alu_op"] not in TWO_SLOTS and bool(values.get("use_imm")))
+    is_one = op is Op.GEMM or (bool(values.get("use_imm")) and alu_slots(AluOp(values["alu_op"]), True) == Slots(1))
     return is_one | (values["uop_end"] - values.get("uop_begin", 0) == 1) << 1 | loops
 
 

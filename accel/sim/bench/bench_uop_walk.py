@@ -7,8 +7,9 @@ from random import Random
 
 import cocotb
 
+from relay_hw.accel.isa.alu import ALU_OPS, AluOp, Control
 from relay_hw.accel.isa.slots import GEMM_SLOTS, alu_slots
-from relay_hw.accel.isa.spec import AluOp, GemmMode, Op, encode
+from relay_hw.accel.isa.spec import GemmMode, Op, encode
 from relay_hw.accel.sim.bench.bench_once import once_of
 from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
@@ -28,13 +29,13 @@ def random_instruction(random: Random) -> tuple[Op, dict[str, int]]:
         }
     keys = ("dst_out", "dst_in", "src_out", "src_in", "dst_base", "src_base")
     op, imm = random.choice(list(AluOp)), random.getrandbits(1)
-    return Op.ALU, values | {key: wide() for key in keys} | {"alu_op": op, "use_imm": imm | (op is AluOp.CLIP)}
+    return Op.ALU, values | {key: wide() for key in keys} | {"alu_op": op, "use_imm": imm | ALU_OPS[op].needs_imm}
 
 
 def expected_slots(op: Op, v: dict[str, int], mul_slots: int) -> Iterator[Slot]:
     names = ("acc", "inp", "wgt") if op is Op.GEMM else ("dst", "src")
     slots = GEMM_SLOTS if op is Op.GEMM else alu_slots(AluOp(v["alu_op"]), bool(v["use_imm"]))
-    groups = mul_slots if op is Op.ALU and v["alu_op"] == AluOp.MUL else 1
+    groups = mul_slots if op is Op.ALU and ALU_OPS[AluOp(v["alu_op"])].has(Control.PRODUCT) else 1
     ahead = slots.of(mul_slots - 1) - groups
     for i in range(v["iter_out"]):
         for j in range(v["iter_in"]):

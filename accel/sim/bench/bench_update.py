@@ -6,8 +6,9 @@ import cocotb
 import numpy as np
 
 from relay_hw.accel.isa import arith
+from relay_hw.accel.isa.alu import ALU_OPS, AluOp, Control
 from relay_hw.accel.isa.slots import alu_slots
-from relay_hw.accel.isa.spec import AluOp, Rounding
+from relay_hw.accel.isa.spec import Rounding
 from relay_hw.accel.sim.bench.common import Dut, field, get, parameter, rng, settle, signed, start, step
 
 
@@ -37,11 +38,11 @@ async def any_order_of_entries_is_exact(dut: Dut) -> None:
             uops.append([{"kind": kind, "read": dst, "keep": random.getrandbits(1), "sums": sums, "write": 1}])
             continue
         op = random.choice(list(AluOp))
-        use_imm = random.random() < 0.5 or op is AluOp.CLIP
+        use_imm = random.random() < 0.5 or ALU_OPS[op].needs_imm
         common = {"kind": "alu", "op": op, "use_imm": use_imm, "imm": random.getrandbits(32), "source": source}
         common["rounding"] = random.choice(list(Rounding))
         ahead = [common | {"kind": "ahead", "read": dst if use_imm else source}]
-        last = groups if op is AluOp.MUL else 0
+        last = groups if ALU_OPS[op].has(Control.PRODUCT) else 0
         slots = ahead if alu_slots(op, use_imm).of(groups) > last + 1 else []
         uops.append(slots + [common | {"read": dst, "group": g, "write": g == last} for g in range(last + 1)])
 

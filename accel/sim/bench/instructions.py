@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from relay_hw.accel.isa.alu import ALU_OPS, AluOp
 from relay_hw.accel.isa.errors import FaultCode
-from relay_hw.accel.isa.spec import BY_OP, AluOp, Dst, Form, GemmMode, Mem, Nibble, Op, encode
+from relay_hw.accel.isa.spec import BY_OP, Dst, Form, GemmMode, Mem, Nibble, Op, encode
 from relay_hw.accel.sim.bench.common import Dut, parameter
 
 
@@ -191,7 +192,7 @@ def legal(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
         values["uop_end"] = random.randint(values["uop_begin"] + 1, sizes.depths[Mem.UOP])
     if op is Op.ALU:
         values["alu_op"], values["rounding"] = random.choice(list(AluOp)), random.randrange(4)
-        values["use_imm"] |= values["alu_op"] == AluOp.CLIP
+        values["use_imm"] |= ALU_OPS[AluOp(values["alu_op"])].needs_imm
     if op is Op.REQUANT:
         values["form"], values["dst"] = random.choice(list(Form)), random.choice(list(Dst))
         values["clip_lo"], values["clip_hi"] = sorted((values["clip_lo"], values["clip_hi"]))
@@ -267,7 +268,8 @@ def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], F
         flaws += [(illegal, {"nibble": 1 + random.randrange(2)})] if sizes.wgt_bits == 8 else []
         flaws += [(illegal, {"mode": GemmMode.MAX, key: 1}) for key in ("wgt_base", "wgt_out", "wgt_in")]
     if op is Op.ALU:
-        flaws += [(illegal, {"alu_op": 7 + random.randrange(9)}), (illegal, {"alu_op": AluOp.CLIP, "use_imm": 0})]
+        flaws += [(illegal, {"alu_op": random.choice([code for code in range(16) if code not in list(AluOp)])})]
+        flaws += [(illegal, {"alu_op": op, "use_imm": 0}) for op, row in ALU_OPS.items() if row.needs_imm]
     if op is Op.REQUANT:
         flaws += [(illegal, {"form": 3}), (illegal, {"dst": 3}), (illegal, {"clip_lo": 5, "clip_hi": 4})]
     code, change = random.choice(flaws)

@@ -6,8 +6,9 @@ from random import Random
 
 import numpy as np
 
+from relay_hw.accel.isa.alu import ALU_OPS, AluOp
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.accel.isa.spec import PRM, UOP, AluOp, Dst, Form, GemmMode, Nibble, Op, Rounding
+from relay_hw.accel.isa.spec import PRM, UOP, Dst, Form, GemmMode, Nibble, Op, Rounding
 from relay_hw.accel.isa.state import AccelState
 from relay_hw.accel.sim.bench.common import Dut, parameter
 
@@ -79,7 +80,10 @@ def random_compute(
     loops = {f"{name}_{loop}": step() for name in ("dst", "src") for loop in ("out", "in")}
     imm = random.choice((0, 1, -1, 7, 31, random.randrange(-(1 << 31), 1 << 31)))
     values |= loops | {"dst_base": base(), "src_base": base(), "alu_op": op, "imm": imm}
-    return Op.ALU, values | {"use_imm": int(op is AluOp.CLIP or random.random() < 0.5), "rounding": random.randrange(4)}
+    return Op.ALU, values | {
+        "use_imm": int(ALU_OPS[op].needs_imm or random.random() < 0.5),
+        "rounding": random.randrange(4),
+    }
 
 
 def random_requant(random: Random, part: int = 1) -> dict[str, int]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from relay_hw.accel.isa.alu import ALU_OPS, AluOp, Control
 from relay_hw.accel.isa.config import SEMAPHORES, TAPS, AccelConfig
 from relay_hw.accel.isa.rules import dram_granules, gather_fetch_bytes
 from relay_hw.accel.isa.slots import instruction_slots
-from relay_hw.accel.isa.spec import BY_OP, AluOp, Form, GemmMode, Mem, Op, Unit
+from relay_hw.accel.isa.spec import BY_OP, Form, GemmMode, Mem, Op, Unit
 
 PAGE_BYTES = 4096
 # Multiplications that the output stage makes for a lane of its result.
@@ -107,7 +108,7 @@ def _uop_products(config: AccelConfig, op: Op, v: dict[str, int]) -> int:
         terms = {GemmMode.MATMUL: config.block_in, GemmMode.TAPS: TAPS, GemmMode.MAX: 0}
         terms[GemmMode.ENTRY] = config.inp_lanes
         return config.block_out * terms[GemmMode(v["mode"])]
-    return config.block_out if v["alu_op"] == AluOp.MUL else 0
+    return config.block_out if ALU_OPS[AluOp(v["alu_op"])].has(Control.PRODUCT) else 0
 
 
 def _bursts(config: AccelConfig, v: dict[str, int]) -> tuple[tuple[int, ...], tuple[int, ...]]:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from relay_hw.accel.isa import arith
-from relay_hw.accel.isa.spec import AluOp, Rounding
+from relay_hw.accel.isa.alu import AluOp
+from relay_hw.accel.isa.spec import Rounding
 
 EXTREME = np.array(
     [0, 1, -1, 2, -2, 127, -128, 1 << 15, -(1 << 15), (1 << 31) - 1, -(1 << 31), (1 << 61) + 1, 1 << 62, -(1 << 62)]

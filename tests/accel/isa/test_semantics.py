@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import relay_hw.accel.isa.loops
+from relay_hw.accel.isa.alu import AluOp
 from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.accel.isa.errors import Fault
 from relay_hw.accel.isa.program import complete, encode_instructions
 from relay_hw.accel.isa.semantics import SEMANTICS
-from relay_hw.accel.isa.spec import BY_OP, AluOp, Mem, Op
+from relay_hw.accel.isa.spec import BY_OP, Mem, Op
 from relay_hw.accel.isa.state import AccelState
 from tests.accel.isa.oracle import Oracle, OracleFault, Word
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from relay_hw.accel.isa.alu import AluOp
 from relay_hw.accel.isa.asm import assemble_file
 from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.accel.isa.errors import AccelError, DeadlockError, Fault, FaultCode
 from relay_hw.accel.isa.program import Program
-from relay_hw.accel.isa.spec import AluOp, Form, Mem, Op, Unit
+from relay_hw.accel.isa.spec import Form, Mem, Op, Unit
 from relay_hw.accel.sim.bounds import cycle_bound
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.functional import FunctionalDevice

@@ -9,13 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from relay_hw.accel.isa.alu import AluOp
 from relay_hw.accel.isa.asm import assemble_file
 from relay_hw.accel.isa.config import ROW_BUFFER_BYTES, AccelConfig, load_config
 from relay_hw.accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
 from relay_hw.accel.isa.program import Program, Section, SectionKind, WindowPlan
 from relay_hw.accel.isa.randprog import random_program
 from relay_hw.accel.isa.records import encode_uops
-from relay_hw.accel.isa.spec import AluOp, Mem, Op
+from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.sim.bounds import cycle_bound
 from relay_hw.accel.sim.device import Device
 from relay_hw.accel.sim.functional import FunctionalDevice
