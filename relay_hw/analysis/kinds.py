@@ -75,7 +75,7 @@ def has_kind(ty: Type, kind: Kind) -> bool:
             return isinstance(ty, ShapeType)
         case Kind.BASE_TYPE:
             return isinstance(ty, TensorType) and not ty.shape
-        case _:
+        case Kind.TYPE | Kind.CONSTRAINT | Kind.ADT_HANDLE | Kind.TYPE_DATA:
             return not isinstance(ty, (DimType, ShapeType))
 
 

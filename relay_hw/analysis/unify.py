@@ -312,5 +312,5 @@ def as_argument(var: TypeVar) -> Type:
             return ShapeType(var.shape)
         case Kind.BASE_TYPE:
             return TensorType((), var.dtype)
-        case _:
+        case Kind.TYPE | Kind.CONSTRAINT | Kind.ADT_HANDLE | Kind.TYPE_DATA:
             return var

@@ -108,7 +108,7 @@ class TypeVar(Type):
                 inside = ShapeVar(self.name)
             case Kind.BASE_TYPE:
                 inside = DtypeVar(self)
-            case _:
+            case Kind.TYPE | Kind.CONSTRAINT | Kind.ADT_HANDLE | Kind.TYPE_DATA:
                 inside = None
         object.__setattr__(self, "inside", inside)
 

@@ -35,6 +35,11 @@ class WeightRounding(Enum):
     ADAROUND = "adaround"
     GPTQ = "gptq"
 
+    @property
+    def is_learned(self) -> bool:
+        """Whether it rounds by what the layer meets."""
+        return self in (WeightRounding.ADAROUND, WeightRounding.GPTQ)
+
 
 class NumberFormat(Enum):
     """The number format: integers, or formats that are simulated in floating point."""

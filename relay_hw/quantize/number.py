@@ -14,6 +14,7 @@ from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import assert_never
 
 from relay_hw.errors import QuantizeError
 from relay_hw.quantize.choices import Calibration, WeightRange, WeightRounding
@@ -126,8 +127,10 @@ def quantize_weight(
             rounded = np.copysign(np.floor(np.abs(scaled) + 0.5), scaled)
         case WeightRounding.STOCHASTIC:
             rounded = np.floor(scaled + np.random.default_rng([strategy.seed, *seeds]).random(scaled.shape))
-        case _:
+        case WeightRounding.HALF_EVEN | WeightRounding.ADAROUND | WeightRounding.GPTQ:
             rounded = np.rint(scaled)
+        case _:
+            assert_never(strategy.weight_rounding)
     return np.clip(rounded, -strategy.weight_limit, strategy.weight_limit).astype(np.int8)
 
 

@@ -177,14 +177,13 @@ class Strategy:
         """Whether calibration data is read."""
         if self.number_format is not NumberFormat.INTEGER:
             return self.number_format in (NumberFormat.FP8_E4M3, NumberFormat.FP8_E5M2)
-        learned = self.weight_rounding in (WeightRounding.ADAROUND, WeightRounding.GPTQ)
         searched = self.budget is not None or bool(self.candidates) or self.epochs > 0
         return (
             self.calibration is not Calibration.GLOBAL
             or self.bias_correction
             or self.equalize
             or self.twins
-            or learned
+            or self.weight_rounding.is_learned
             or searched
         )
 

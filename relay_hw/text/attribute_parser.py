@@ -62,7 +62,10 @@ class AttributeParser(TypeParser):
             case TokenKind.SYMBOL if token.text == "(":
                 found = self._attribute_values(")")
                 return found[0] if len(found) == 1 else found
-            case _:
+            case (
+                TokenKind.LOCAL | TokenKind.GLOBAL | TokenKind.GRAPH | TokenKind.NAME | TokenKind.KEYWORD
+                | TokenKind.VERSION | TokenKind.SYMBOL | TokenKind.END
+            ):  # fmt: skip
                 self.place -= token.kind is not TokenKind.END
                 raise self.wanted("a number, string, list, True, False or None", "attribute")
 

@@ -248,7 +248,10 @@ class ExprParser(StrictParser):
                 return (yield self._tensor_literal())
             case TokenKind.KEYWORD:
                 return (yield self._keyword())
-            case _:
+            case (
+                TokenKind.LOCAL | TokenKind.GLOBAL | TokenKind.GRAPH | TokenKind.NAME | TokenKind.INT | TokenKind.FLOAT
+                | TokenKind.STRING | TokenKind.META | TokenKind.VERSION | TokenKind.SYMBOL | TokenKind.END
+            ):  # fmt: skip
                 return self._leaf(self.advance())
 
     def _lone_leaf(self) -> Expr | None:
@@ -277,7 +280,7 @@ class ExprParser(StrictParser):
                 return Constant(np.asarray(token.text == "True"), span=span)
             case TokenKind.NAME:
                 return self.constructors.get(token.text) or self._require_op(token.text, token)
-            case _:
+            case TokenKind.KEYWORD | TokenKind.STRING | TokenKind.VERSION | TokenKind.SYMBOL | TokenKind.END:
                 self.place -= token.kind is not TokenKind.END
                 hint = "; there is no sign before it: write negative(...)" if token.text == "-" else ""
                 found = token.text.split("\n")[0][:40]

@@ -306,5 +306,5 @@ def _scratchpad(config: AccelConfig, mem: Mem, dense: bool) -> Scratchpad:
             return Scratchpad(depths[mem], beat, Slots.GAP)
         case Mem.INP | Mem.WGT | Mem.PRM:
             return Scratchpad(depths[mem], beat, Slots.SIZE)
-        case _:
+        case Mem.OUT | Mem.UOP:
             return Scratchpad(depths[mem], beat)

@@ -183,7 +183,7 @@ class Engine:
             heappop(self._tokens[s])
             self._taken[s] = cycle
         self._change(work.wait_mask)
-        match number:
+        match _UNITS[number]:
             case Unit.LOAD:
                 self._start_load(unit, work, cycle)
             case Unit.STORE:
@@ -192,7 +192,7 @@ class Engine:
                 unit.ready = cycle + work.slots
                 unit.occupy(cycle + 1, unit.ready + COMPUTE_DEPTH + 1)
                 self._give(work, unit.ready + COMPUTE_DEPTH)
-            case _:
+            case Unit.OUTPUT:
                 assert work.values is not None
                 unit.ready = self._hazards.last_slot(cycle, work.values, self._data.writes)
                 unit.occupy(cycle + 1, unit.ready + DEPTH + 1)

@@ -183,7 +183,7 @@ class _Trace:
                 return [(begin, end, Cause.OUTPUT, "")]
             case Unit.STORE:
                 return [(begin, end, Cause.STORE, "")]
-            case _:
+            case Unit.COMPUTE:
                 return [(begin, end, Cause.PIPELINE, "")]
 
     def _held(self, work: Work, begin: int, end: int) -> int:

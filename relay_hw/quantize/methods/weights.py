@@ -21,13 +21,12 @@ from relay_hw.quantize.number import Attention, LayerWeights, assemble, fits, la
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]
-LEARNED = (WeightRounding.ADAROUND, WeightRounding.GPTQ)
 
 
 def needs_rehearsal(layers: Layers) -> bool:
     """Whether any layer's integers depend on its calibration activations."""
     return any(
-        layers.own[step].bias_correction or layers.own[step].weight_rounding in LEARNED for step in layers.linear
+        layers.own[step].bias_correction or layers.own[step].weight_rounding.is_learned for step in layers.linear
     )
 
 
@@ -35,7 +34,7 @@ def choose_weights(meeting: Meeting) -> LayerWeights:
     """The integers and bias of one layer by its strategy."""
     strategy, name = meeting.strategy, meeting.name
     rows = meeting.rows
-    if strategy.weight_rounding in LEARNED:
+    if strategy.weight_rounding.is_learned:
         rows = adapt(rows, meeting.wanted, meeting.given)
     weight = from_rows(meeting.step, rows, meeting.weight)
     moments = covariance(meeting.given, meeting.given)
