@@ -1,1 +1,1 @@
-"""What runs beside the accelerator: host functions as flat programs, evaluated by numpy or compiled by TVM."""
+"""Host functions as flat programs, evaluated by numpy or compiled by TVM."""

@@ -1,4 +1,4 @@
-"""Where tensors that pass from segment to segment lie: one run of bytes for each run of a function, places used again.
+"""Plans buffers for tensors between segments: one memory block for each run of a function, with reuse.
 
 In: a flat function and the names of the segments. Out: `BufferPlan`. A tensor is planned where its size is known and
 only segments read it: nothing else could keep it for longer than the function runs.
@@ -22,7 +22,7 @@ ALIGN = 64
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A tensor in the run of bytes."""
+    """A tensor's place in the memory block."""
 
     offset: int
     shape: tuple[int, ...]
@@ -30,7 +30,7 @@ class Place:
 
     @property
     def size(self) -> int:
-        """Bytes, rounded up to whole lines."""
+        """Bytes, rounded up to whole cache lines."""
         return -(-prod(self.shape) * np.dtype(self.dtype).itemsize // ALIGN) * ALIGN
 
     def view(self, memory: NDArray[np.uint8]) -> NDArray[Any]:
@@ -42,7 +42,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class BufferPlan:
-    """`places`: by node, those of its tensors, left to right. `size`: bytes of the run; `unshared`: without reuse."""
+    """`places`: by node, of its tensors, left to right. `size`: bytes of the block; `unshared`: without reuse."""
 
     places: Mapping[int, tuple[Place, ...]]
     size: int = 0
@@ -117,7 +117,7 @@ def _leaves(ty: Type) -> list[TensorType] | None:
 
 
 class Memory:
-    """One run of bytes with the planned tensors of a function that runs."""
+    """A memory block with the planned tensors of a running function."""
 
     def __init__(self, function: FlatFunction, plan: BufferPlan) -> None:
         self._bytes = np.empty(plan.size, np.uint8)

@@ -1,4 +1,4 @@
-"""Whether stored functions are what compiling writes: references that exist, operators applied to what they take.
+"""Checks host functions of a stored build: references exist, operators get arguments of legal types.
 
 In: flat functions out of a build folder, whose hashes say only that they are as somebody wrote them. Out: nothing, or
 ArtifactError with the function and the node.
@@ -39,7 +39,7 @@ _UNFIT = (RelayHwError, ArithmeticError, AssertionError, AttributeError, LookupE
 
 
 def check_functions(main: FlatFunction, functions: Mapping[str, FlatFunction]) -> dict[str, Type]:
-    """What each of `functions` returns, and `main`, by this name.
+    """Check `functions` and `main`; returns their result types by name.
 
     Raises ArtifactError where one of them or `main` calls, reads or returns what is not there or of another type.
     """
@@ -156,7 +156,7 @@ def _must_be(what: str, found: Type, wanted: Type) -> None:
 
 
 def _may_be(left: Type, right: Type) -> bool:
-    """Whether a value of one type may be of the other; what a type leaves open, its value decides."""
+    """Whether a value of one type may have the other; dynamic parts of a type match anything."""
     match left, right:
         case TensorType(), TensorType():
             is_open = not isinstance(left.dtype, str) or not isinstance(right.dtype, str)

@@ -1,4 +1,4 @@
-"""Flat functions, whole: their nodes, how Relay becomes them, and what they mean. In: names; out: the same names."""
+"""The public names of flat functions: nodes, conversion from Relay, evaluation."""
 
 from relay_hw.backend.flatten import flatten
 from relay_hw.backend.meaning import Machine, as_array, evaluate, evaluate_node, used_operators

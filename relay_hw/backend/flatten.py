@@ -1,4 +1,4 @@
-"""Relay functions to flat ones.
+"""Converts Relay functions to flat functions.
 
 In: a typed Relay function, anything that Relay has. Out: `FlatFunction`. Everything is computed once, where the
 interpreter computes it; inner functions that are called where they stand are written out.
@@ -63,7 +63,7 @@ from relay_hw.transform.normal_form import normalize
 
 
 def flatten(function: Function, name: str, inline: Mapping[str, Function] | None = None) -> FlatFunction:
-    """The flat form of a typed function. Calls of the global functions in `inline`, typed too, are written out.
+    """The flat form of a typed function. Calls of the global functions in `inline`, typed too, are inlined.
 
     Raises ValueError without types, UnsupportedError for an operator as a value and a variable that nothing binds.
     """
@@ -85,7 +85,7 @@ def _named(function: Function) -> Function:
 
 
 def _only_called(root: Function) -> set[Expr]:
-    """Inner functions that are written out where they are called: once, or a fused function as often as it is."""
+    """Inner functions to inline: those called once, and fused functions."""
     called: dict[Function, int] = {}
     used: dict[Expr, int] = {}
     for node in post_order(root):
@@ -110,13 +110,13 @@ def _type(expr: Expr) -> Type:
 
 @dataclass(slots=True)
 class _Shared:
-    """What all blocks of a function have in common."""
+    """State shared by all blocks of a function."""
 
     inline: Mapping[str, Function]
     named: dict[Function, Function]
 
     def named_form(self, function: Function) -> Function:
-        """A function that is written out, its nodes named."""
+        """An inlined function with its nodes named."""
         if function not in self.named:
             self.named[function] = _named(function)
         return self.named[function]
@@ -152,7 +152,7 @@ class _Block:
         )
 
     def find(self, var: Var) -> int | None:
-        """The number of a variable, captured from the blocks around this one where need be."""
+        """The number of a variable, captured from outer blocks if necessary."""
         chain: list[_Block] = []
         block: _Block | None = self
         while block is not None and var not in block.values:
@@ -290,7 +290,7 @@ class _Block:
 
 
 def _united(blocks: Sequence[_Block]) -> dict[int, FlatInput]:
-    """What any of the blocks captures."""
+    """The captures of all blocks."""
     found: dict[int, FlatInput] = {}
     for block in blocks:
         for outer, param in block.captured.items():

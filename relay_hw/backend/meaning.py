@@ -1,4 +1,4 @@
-"""What flat functions compute, by numpy. In: functions and argument values. Out: the result, or requests on the way.
+"""Evaluates flat functions on numpy. In: functions and argument values. Out: the result, or requests on the way.
 
 Calls nest as deep as memory allows; a call in tail position takes the place of its caller. Values are dropped after
 their last use.
@@ -57,7 +57,7 @@ class FlatFunctionValue:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Request:
-    """A call of a function that is not the machine's own: whoever runs the steps answers it with its value."""
+    """A call of a function outside of the machine, whose value the caller of the steps provides."""
 
     function: str
     args: list[Value]
@@ -150,7 +150,7 @@ class Machine:
         return found
 
     def _take(self, function: FlatFunction) -> Memory:
-        """Memory for one run of a function: what an earlier run has given back, or new."""
+        """Memory for one run of a function: reused from an earlier run, or new."""
         free = self._free.get(function)
         return free.pop() if free else Memory(function, self._plan(function))
 
@@ -189,14 +189,14 @@ class Machine:
 
 
 class Thread:
-    """One call under way: it stops at each request, and goes on with the answer."""
+    """A suspended call: stops at each request, and continues with its value."""
 
     def __init__(self, machine: Machine, function: FlatFunction, args: Sequence[Value]) -> None:
         self.value: Value = None
         self._stack: list[Generator[Any, Value, Value]] = [machine.steps(function, args)]
 
     def advance(self, answer: Value = None) -> Request | None:
-        """Go on with the answer to the last request; the next one, or None when `value` is there. Raises EvalError."""
+        """Continue with the value of the last request; returns the next one, or None when done. Raises EvalError."""
         stack, value = self._stack, answer
         while stack:
             try:
@@ -225,7 +225,7 @@ def _arm(node: FlatMatch, values: Sequence[Value]) -> tuple[FlatFunction, Sequen
 
 
 def _fits(pattern: FlatPattern, data: Value, bound: list[Value]) -> bool:
-    """Whether the pattern fits; collects what it binds, left to right."""
+    """Whether the pattern matches; collects what it binds, left to right."""
     stack: list[tuple[FlatPattern, Value]] = [(pattern, data)]
     while stack:
         part, value = stack.pop()
@@ -275,7 +275,7 @@ def evaluate_node(node: FlatNode, values: Sequence[Value]) -> Value:
 def evaluate(
     function: FlatFunction, args: Sequence[Value], functions: Mapping[str, FlatFunction] | None = None
 ) -> Value:
-    """Run by the operators' numpy meaning, one value per parameter in. `functions`: those that it may call by name.
+    """Evaluate by the operators' reference semantics, one value per parameter. `functions`: callable by name.
 
     Raises EvalError.
     """
@@ -283,7 +283,7 @@ def evaluate(
 
 
 def last_uses(function: FlatFunction) -> list[tuple[int, ...]]:
-    """By node: the nodes before it, or itself, whose value nobody needs after it; the result never is among them."""
+    """By node: the nodes whose last use it is; never the result."""
     last: dict[int, int] = {}
     for index, node in enumerate(function.nodes):
         last.setdefault(index, index)

@@ -1,4 +1,4 @@
-"""Flat functions: what the host runs, as a list of nodes whose order is the order of evaluation and of effects.
+"""Flat functions: the host's programs, as lists of nodes in the order of evaluation and of effects.
 
 One form serves numpy (`meaning.py`), TVM, the stored build (`store.py`) and the executor. A branch, an arm and the body
 of a closure are flat functions of their own, whose first parameters are what they capture: there are no scopes.
@@ -111,7 +111,7 @@ class FlatConstruct:
 
 @dataclass(frozen=True, slots=True)
 class FlatAny:
-    """A pattern that fits everything; `binds`: the value is a parameter of the arm."""
+    """A pattern that matches everything; `binds`: the value is a parameter of the arm."""
 
     binds: bool = False
 
@@ -137,7 +137,7 @@ class FlatArm:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FlatMatch:
-    """The first arm whose pattern fits the value of `data`."""
+    """The first arm whose pattern matches the value of `data`."""
 
     data: int
     captured: tuple[int, ...]
@@ -246,7 +246,7 @@ def uses(node: FlatNode) -> Sequence[int]:
 
 
 def renumber(node: FlatNode, to: Callable[[int], int]) -> FlatNode:
-    """`node` on the nodes that `to` gives for those that it uses."""
+    """`node` with its operands renumbered by `to`."""
     match node:
         case FlatCall() | FlatInvoke():
             return replace(node, args=tuple(map(to, node.args)))

@@ -1,4 +1,4 @@
-"""Relay as Python: every function of a module becomes a Python function on numpy arrays, whose source can be read.
+"""Compiles Relay to readable Python: each function of a module becomes a Python function on numpy arrays.
 
 In: a typed module. Out: `PythonModule`. It computes what the interpreter computes, several times as fast, in Python's
 own stack: functions that call themselves last are loops, other recursion is limited by the stack.
@@ -98,7 +98,7 @@ class _Pool:
 
 @dataclass(slots=True)
 class _Own:
-    """The function that is being written: how it is called, and whether it calls itself last."""
+    """The function being written: its name, and whether it is tail-recursive."""
 
     names: frozenset[Expr] | frozenset[str]
     is_loop: bool = False
@@ -345,7 +345,7 @@ def _calls(call: Call, own: _Own) -> bool:
 
 
 def _tail_calls(root: Expr) -> Iterator[Call]:
-    """The calls whose value is the value of `root`."""
+    """The tail calls of `root`."""
     stack = [root]
     seen: set[Expr] = set()
     while stack:
@@ -367,7 +367,7 @@ def _tail_calls(root: Expr) -> Iterator[Call]:
 
 
 class _Again:
-    """The arguments with which a loop goes on."""
+    """The arguments of a tail-recursive call, which becomes the next loop iteration."""
 
     __slots__ = ("args",)
 

@@ -1,4 +1,4 @@
-"""Flat host functions as JSON, with their constants in one binary file.
+"""Stores flat host functions as JSON, with their constants in one binary file.
 
 In: `FlatFunction` and a `ConstantPool`. Out: plain JSON values and bytes, the same for the same function; and back.
 """
@@ -66,7 +66,7 @@ Json = Any
 
 
 class ConstantPool:
-    """Arrays in one run of bytes, little-endian, each on a multiple of 64; equal arrays are stored once."""
+    """Arrays in one binary block, little-endian, aligned to 64 bytes; equal arrays are stored once."""
 
     def __init__(self, data: bytes = b"") -> None:
         self._data = bytearray(data)
@@ -100,7 +100,7 @@ class ConstantPool:
 
 
 def type_to_json(ty: Type) -> Json:
-    """Any type of a value. Dimensions and element types that are open stay open: null stands for them."""
+    """JSON form of a type; null represents dynamic dimensions and unknown element types."""
     match ty:
         case TensorType():
             shape = None if has_unknown_rank(ty) else [dim if isinstance(dim, int) else None for dim in ty.shape]
@@ -126,7 +126,7 @@ def type_to_json(ty: Type) -> Json:
 
 
 def type_from_json(row: Json) -> Type:
-    """Inverse of `type_to_json`; what was open is open, under a new name."""
+    """Inverse of `type_to_json`; unknown parts stay unknown, under new names."""
     match row:
         case {"shape": shape, "dtype": dtype}:
             dims = TypeVar("s", Kind.SHAPE).shape if shape is None else _dims(shape)

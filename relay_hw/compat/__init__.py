@@ -1,1 +1,1 @@
-"""Other systems' names over this one: scripts that were written for them need only their imports changed."""
+"""Compatibility layers: scripts written for other systems need only their imports changed."""

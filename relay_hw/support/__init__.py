@@ -1,1 +1,1 @@
-"""What knows nothing of networks or hardware: durable files, documents from anyone, child processes, quoting."""
+"""General helpers: crash-safe files, untrusted documents, child processes, progress, quoting."""

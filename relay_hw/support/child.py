@@ -1,4 +1,4 @@
-"""Programs that work for this process: none of them outlives it, nor do those that they start, however it ends.
+"""Runs child processes that never outlive this process, nor do their own children, however it ends.
 
 In: a command. Out: the process, or what it said. On systems other than Linux they end with this process only where it
 ends by an exception. A program that reads what strangers wrote bounds itself here, too.
@@ -31,7 +31,7 @@ def start_child(
     is_kind: bool = False,
     **streams: Any,
 ) -> subprocess.Popen[str]:
-    """Start a command, text at its ends. `is_kind`: at low priority. Raises FileNotFoundError."""
+    """Start a command with text streams. `is_kind`: at low priority. Raises FileNotFoundError."""
     words = [os.fspath(word) for word in command]
     if shutil.which(words[0]) is None:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), words[0])
@@ -101,7 +101,7 @@ def run_children(
 
 
 def end_child(process: subprocess.Popen[str]) -> None:
-    """End a child and all that it started; nothing where it has ended."""
+    """End a child and all processes that it started; does nothing if it has ended."""
     if process.poll() is not None:
         return
     try:
@@ -111,7 +111,7 @@ def end_child(process: subprocess.Popen[str]) -> None:
 
 
 def bound(what: int, most: int) -> None:
-    """Let this process take `most` of a resource, one of `resource.RLIMIT_*`, or less where it was bound before."""
+    """Limit a resource of this process, one of `resource.RLIMIT_*`, to `most`, or less if it was limited before."""
     import resource
 
     before = resource.getrlimit(what)[1]
@@ -129,7 +129,7 @@ def bound_memory(more_bytes: int) -> None:
 
 
 def _in_child(is_kind: bool) -> Callable[[], None]:
-    """What a child does before it is the command."""
+    """Set up the child process before it runs the command."""
     parent = os.getpid()
     # Between fork and exec nothing may be loaded.
     prctl = getattr(ctypes.CDLL(None), "prctl", None)

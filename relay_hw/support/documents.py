@@ -1,4 +1,4 @@
-"""JSON and TOML from files that anybody may have written: one exception, one sentence, bounds on size and depth.
+"""Parses untrusted JSON and TOML: one exception, one sentence, limits on size and depth.
 
 In: text or bytes. Out: the value, or a record whose fields have the types that it declares. It imports nothing of ours,
 so that every room can read by it.
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class DocumentError(ValueError):
-    """Text that is no JSON or TOML, or more of it than a reader takes. `line`, `column`: where, if that is known."""
+    """Text that is not JSON or TOML, or exceeds a limit. `line`, `column`: where, if known."""
 
     def __init__(self, sentence: str, line: int | None = None, column: int | None = None) -> None:
         super().__init__(sentence if line is None else f"{sentence}, line {line}, column {column}")
@@ -55,7 +55,7 @@ class DocumentError(ValueError):
 
 
 def parse_json(text: str | bytes, most_bytes: int = MOST_BYTES) -> Any:
-    """The value of a JSON text, UTF-8 where it is bytes. Raises DocumentError with the place, if one is known."""
+    """Parse JSON text, or bytes in UTF-8. Raises DocumentError with the place, if known."""
     if len(text) > most_bytes:
         raise DocumentError(f"JSON must be at most {most_bytes:,} bytes long, not {len(text):,}")
     try:
@@ -74,12 +74,12 @@ def parse_json(text: str | bytes, most_bytes: int = MOST_BYTES) -> Any:
 
 
 def reason(error: Exception) -> str:
-    """What was wrong, without the number and the path that the system adds."""
+    """An error's message without the number and path that the operating system adds."""
     return (isinstance(error, OSError) and error.strerror) or str(error)
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """The table of a TOML text. Raises DocumentError with the place, if one is known."""
+    """Parse TOML text. Raises DocumentError with the place, if known."""
     _check_keys(text)
     try:
         table = tomllib.loads(text)
@@ -94,7 +94,7 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def _check_integers(table: dict[str, Any]) -> None:
-    """Hexadecimal ones may have any number of digits, and Python does not print what has more than 4,300."""
+    """Limit hexadecimal integers, as Python cannot print more than 4,300 digits."""
     level: list[Any] = [table]
     while level:
         inside = [item for outer in level for item in _items(outer)]
@@ -104,7 +104,7 @@ def _check_integers(table: dict[str, Any]) -> None:
 
 
 def _check_keys(text: str) -> None:
-    """The reader's time grows with the square of a key's parts."""
+    """Limit dotted keys, as tomllib takes quadratic time in their parts."""
     bare = _ASIDE.sub(lambda found: "" if found[0][0] == "#" else "s", text)
     for key in _DOTTED.finditer(bare):
         parts = 1 + key[0].count(".")
@@ -113,7 +113,7 @@ def _check_keys(text: str) -> None:
 
 
 def _check_depth(value: Any) -> None:
-    """Readers go into what they read by calls. Level by level, so that this needs none."""
+    """Limit nesting, since readers recurse; this check goes level by level and does not."""
     level: list[Any] = [value]
     for _ in range(MOST_NESTED + 1):
         level = [inner for outer in level for inner in _inside(outer)]
@@ -139,7 +139,7 @@ def _too_deep() -> str:
 
 
 def read_record(kind: type[T], row: object, where: str) -> T:
-    """The dataclass `kind` of an object with its fields, which messages call `where`; fields may be records again.
+    """Read a dataclass `kind` from an object, which messages call `where`; fields may be nested records.
 
     Lists become tuples, words members of enumerations. Raises DocumentError for a field that is unknown, missing or of
     another type than the one declared.
@@ -164,7 +164,7 @@ def _fields(kind: Any) -> tuple[dict[str, Field[Any]], dict[str, Any]]:
 
 
 def _typed(hint: Any, value: object, where: str) -> Any:
-    """`value` as `hint` says."""
+    """`value` converted to the type `hint`."""
     if hint is Any:
         return value
     if hint in _KINDS:

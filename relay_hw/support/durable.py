@@ -1,4 +1,4 @@
-"""Files and folders that outlive this process: whole or not at all, whenever the process or the machine stops.
+"""Crash-safe files and folders: written whole or not at all, whenever the process or the machine stops.
 
 In: a path, contents. Out: a file or folder there, with all its bytes on the disk. Both are made beside their place
 under a name that says whose they are, and put there in one step of the file system; what a dead process left is
@@ -39,7 +39,7 @@ _MAY_BE_HOLLOW: Final = 1 << 26
 
 
 def write_file(path: Path, contents: Contents, mode: int = 0o666) -> None:
-    """Put a file at `path`; `contents` are bytes, or what writes them to a stream. Raises OSError.
+    """Write a file atomically; `contents`: bytes, or a function that writes them to a stream. Raises OSError.
 
     `mode`: who may do what with it, as far as the process' mask lets it.
 
@@ -74,7 +74,7 @@ def _put(stream: BinaryIO, contents: Contents) -> None:
 
 @contextmanager
 def new_folder(path: Path, is_ours: Callable[[str], bool] = lambda _name: True) -> Iterator[Path]:
-    """A folder beside `path` that takes its place when the block ends well and vanishes when it does not.
+    """A temporary folder beside `path` that replaces it when the block succeeds, and is deleted when it fails.
 
     Of a folder that is there, items that are not `is_ours` by name stay. Raises OSError.
     """
@@ -92,7 +92,7 @@ def new_folder(path: Path, is_ours: Callable[[str], bool] = lambda _name: True) 
 
 @contextmanager
 def scratch_folder(folder: Path, name: str) -> Iterator[Path]:
-    """A folder in `folder` for as long as the block runs; the next sweep removes it where this process dies."""
+    """A temporary folder in `folder` while the block runs; the next sweep removes it if this process dies."""
     work = folder / _temporary(name, "tmp")
     os.mkdir(work)
     try:
@@ -107,13 +107,13 @@ def scratch_folder(folder: Path, name: str) -> Iterator[Path]:
 
 
 def rename(source: Path, target: Path) -> Path:
-    """Rename within a folder that nobody else looks into. Raises OSError."""
+    """Rename within a private folder. Raises OSError."""
     os.rename(source, target)
     return target
 
 
 def recover(path: Path) -> None:
-    """Put back what a writer of `path` renamed away and died, where nothing stands at `path`. Raises OSError."""
+    """Restore `path` if a writer died between renaming the old one away and putting a new one. Raises OSError."""
     path = Path(os.path.abspath(path))
     for stray in _strays(path.parent):
         if stray.kind == "old" and stray.name == _short(path.name) and stray.is_dead():
@@ -121,7 +121,7 @@ def recover(path: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what dead processes left in `folder`, or put it back where nothing came in its place. Raises OSError."""
+    """Remove what dead processes left in `folder`, or restore it if it was not replaced. Raises OSError."""
     for stray in _strays(folder):
         if not stray.is_dead():
             continue
@@ -132,22 +132,22 @@ def sweep(folder: Path) -> None:
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name that a file holds is that of a file beside it, and leads nowhere else."""
+    """Whether a name is a plain file name, without a path."""
     return Path(name).name == name and name not in ("", "..") and "\0" not in name
 
 
 def read_own(path: Path) -> tuple[bytes, os.stat_result]:
-    """Bytes of a file that is no link and no device, and what the system knows of it. Raises OSError."""
+    """Bytes and status of a regular file, not a link or device. Raises OSError."""
     return _read(path, getattr(os, "O_NOFOLLOW", 0), MOST_BYTES)
 
 
 def read_given(path: Path, most_bytes: int = MOST_BYTES) -> bytes:
-    """Bytes of a file that a person names; a link to one will do, a pipe or a device will not. Raises OSError."""
+    """Bytes of a file named by the user; it may be a link, but not a pipe or device. Raises OSError."""
     return _read(path, 0, most_bytes)[0]
 
 
 def read_given_text(path: Path, most_bytes: int = MOST_BYTES) -> str:
-    """Text of a UTF-8 file that a person names, lines ended by a newline. Raises OSError, UnicodeDecodeError."""
+    """Text of a UTF-8 file named by the user, with newlines normalised. Raises OSError, UnicodeDecodeError."""
     return io.StringIO(read_given(path, most_bytes).decode(), newline=None).read()
 
 
@@ -167,7 +167,7 @@ def _read(path: Path, flags: int, most_bytes: int) -> tuple[bytes, os.stat_resul
 
 
 def _is_hollow(handle: int, size: int) -> bool:
-    """Whether a file has less than an eighth of its bytes on the disk: reading it would make the others of nothing."""
+    """Whether a file is sparse: less than an eighth of its bytes are on disk."""
     if not hasattr(os, "SEEK_DATA"):
         return False
     held = end = 0
@@ -244,7 +244,7 @@ def _strays(folder: Path) -> list[_Stray]:
 
 
 def _own(path: Path) -> bool:
-    """Whether a file or folder was made by this user: in a folder for all, others may choose such names too."""
+    """Whether a file or folder belongs to this user: in shared folders, others may use such names too."""
     try:
         about = os.lstat(path)
     except OSError:
@@ -253,7 +253,7 @@ def _own(path: Path) -> bool:
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a file of this name belongs to a writer, dead or alive."""
+    """Whether this is the name of a writer's temporary file."""
     return _STRAY.fullmatch(name) is not None
 
 
@@ -268,7 +268,7 @@ def _short(name: str) -> str:
 
 
 def _started(pid: int) -> int | None:
-    """When a process started, in the system's ticks; 0 where the system does not tell, None for one that is gone."""
+    """The start time of a process in ticks; 0 if unknown, None for one that has ended."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
@@ -301,7 +301,7 @@ def _lock(handle: int) -> bool:
 
 
 class _Raw(io.FileIO):
-    """A file whose every write is a call of os.write."""
+    """An unbuffered file whose every write is a call of os.write."""
 
     def __init__(self, handle: int) -> None:
         super().__init__(handle, "r+")
@@ -329,7 +329,7 @@ def _put_in_place(work: Path, path: Path, is_ours: Callable[[str], bool]) -> Non
 
 
 def _carry(old: Path, new: Path, is_ours: Callable[[str], bool]) -> None:
-    """Give `new` the items of `old` that are somebody else's and that it has not."""
+    """Copy foreign items of `old` that `new` lacks to `new`."""
     for name in sorted(os.listdir(old)):
         if not is_ours(name) and not is_temporary(name) and not os.path.lexists(new / name):
             _link(old / name, new / name)
@@ -351,7 +351,7 @@ def _link_file(source: Any, target: Any) -> None:
 
 
 def _exchange_or_replace(work: Path, path: Path) -> None:
-    """Let `work` take the place of `path`: at once where the system can, else in two steps that `recover` knows."""
+    """Replace `path` by `work`: atomically if possible, else in two steps that `recover` can undo."""
     if _exchange(work, path):
         return
     old = path.parent / _temporary(path.name, "old")
@@ -366,7 +366,7 @@ def _exchange_or_replace(work: Path, path: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Two paths change places in one step; whether system and file system have that. Raises OSError."""
+    """Swap two paths atomically; returns whether system and file system support that. Raises OSError."""
     function = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if function is None:
         return False
@@ -403,7 +403,7 @@ def _sync_tree(folder: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a temporary file or folder; what stays is removed by a later sweep."""
+    """Remove a temporary file or folder; leftovers are removed by a later sweep."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:

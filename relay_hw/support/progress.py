@@ -1,4 +1,4 @@
-"""How far long work has come: one way to say so, for every room.
+"""The interface by which long work reports progress.
 
 In: steps, and how many of their parts are done. Out: `Step`s for whoever shows them. Work takes a `Progress`, which is
 `SILENT` where nobody listens.
@@ -12,24 +12,24 @@ from typing import Final, Protocol
 
 
 class Progress(Protocol):
-    """Whom work tells how far it has come. Steps are told apart by their names: one may be part of another."""
+    """Receives progress of long work. Steps are identified by name and may be nested."""
 
     def started(self, step: str, total: int | None = None) -> None:
-        """A step begins. `total`: of how many parts, where that is known."""
+        """A step begins. `total`: its number of parts, if known."""
         ...
 
     def advanced(self, step: str, done: int, detail: str = "") -> None:
-        """So many parts of a step are done. `detail`: what is at hand."""
+        """`done` parts of a step are finished. `detail`: the current part."""
         ...
 
     def done(self, step: str) -> None:
-        """A step is over, and nothing else is told to have begun: what comes next begins its own."""
+        """A step is finished; the next one announces itself."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What work does now: `done` of `total` parts, if their number is known; `detail`: what is at hand."""
+    """The current step: `done` of `total` parts, if known; `detail`: the current part."""
 
     name: str
     total: int | None = None
@@ -38,17 +38,17 @@ class Step:
 
     @property
     def text(self) -> str:
-        """One line."""
+        """The step as one line."""
         counted = f": {self.done} of {self.total}" if self.total is not None else f": {self.done}" if self.done else ""
         return f"{self.name}{counted}" + (f", {self.detail}" if self.detail else "")
 
     @property
     def share(self) -> float | None:
-        """Of the parts, those that are done; None where nobody knows how many there are."""
+        """The share of finished parts; None if their number is unknown."""
         return self.done / self.total if self.total else None
 
     def seconds_left(self, seconds: float) -> float | None:
-        """Of the step, if what is left takes as long a part as what is done, which took `seconds`."""
+        """The estimated remaining time, if the parts so far took `seconds`."""
         if not self.total or not self.done:
             return None
         return seconds * (self.total - self.done) / self.done
@@ -59,7 +59,7 @@ IDLE: Final = Step("")
 
 
 class Steps:
-    """A `Progress` that shows each `Step` as it changes, and `IDLE` where one is over."""
+    """A `Progress` that shows each `Step` as it changes, and `IDLE` when it is finished."""
 
     def __init__(self, show: Callable[[Step], object]) -> None:
         self._show = show
@@ -84,7 +84,7 @@ class Steps:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A `Progress` whose steps begin with a label: of work that runs beside other work, or for it."""
+    """A `Progress` that puts a label before the names of steps, for parallel or nested work."""
 
     progress: Progress
     label: str

@@ -1,4 +1,4 @@
-"""Foreign text in the languages that are written here: a function for each, no other place knows their rules.
+"""Quotes untrusted text for each output language: terminal, HTML, JSON, C, Tcl, Markdown, shell, CSV.
 
 In: text from a stranger, such as a tensor's name or a file's. Out: text that its language reads as a name and nothing
 else. Makefiles are written here with fixed text alone, JSON by `json.dumps` alone but for that inside of HTML.
@@ -29,19 +29,19 @@ _LONG_WORD: Final = re.compile(rf"\S{{{_SHOWN_OF_WORD + 1},}}")
 
 
 def line(text: object) -> str:
-    """One line for a terminal or a log: what cannot be seen is written as Python writes it."""
+    """Text as one line for a terminal or log; control characters are escaped as in Python."""
     return _UNSEEN.sub(lambda found: ascii(found[0])[1:-1], str(text))
 
 
 def sentence(text: object) -> str:
-    """One line as `line` writes it, which a person can read: what is long in it is cut, since it is a stranger's."""
+    """Text as by `line`, shortened to a readable length."""
     shown = line(" ".join(str(text)[:_LONGEST_SENTENCE].splitlines()))
     shown = _LONG_WORD.sub(lambda found: f"{found[0][:_SHOWN_OF_WORD]}…", shown)
     return f"{shown[: _LONGEST_SENTENCE - 1]}…" if len(shown) >= _LONGEST_SENTENCE else shown
 
 
 def screen(text: object) -> str:
-    """Lines for a terminal or a log, like `line` but for the ends of lines, which stay."""
+    """Text for a terminal or log like `line`, but line ends stay."""
     return "\n".join(map(line, str(text).split("\n")))
 
 
@@ -51,7 +51,7 @@ def html(text: object) -> str:
 
 
 def json_in_html(value: object) -> str:
-    """JSON of plain values as the content of a script element: nothing in it can end that, or begin a comment.
+    """JSON of plain values inside an HTML script element, which it can neither end nor turn into a comment.
 
     Texts in it are lines as `line` writes them, keys too, since a script shows them.
     """
@@ -60,7 +60,7 @@ def json_in_html(value: object) -> str:
 
 
 def _lines(value: object) -> object:
-    """Plain values whose texts are lines."""
+    """Plain values with their strings quoted by `line`."""
     if isinstance(value, str):
         return line(value)
     if isinstance(value, Mapping):
@@ -69,7 +69,7 @@ def _lines(value: object) -> object:
 
 
 def c_string(text: str) -> str:
-    """A literal of C with these bytes, whatever they are; three octal digits cannot run into what follows."""
+    """A C string literal of these bytes; three octal digits cannot run into what follows."""
     # `$` begins the holes of statements, which are filled later.
     plain = {ord(letter) for letter in map(chr, range(32, 127)) if letter not in '"\\?$'}
     data = text.encode(errors="backslashreplace")
@@ -77,7 +77,7 @@ def c_string(text: str) -> str:
 
 
 def comment(text: object) -> str:
-    """A part of a comment of C, Verilog or Tcl, on one line."""
+    """Text inside a comment of C, Verilog or Tcl, on one line."""
     broken = _COMMENT.sub(lambda found: f"{found[0]} ", line(text))
     return f"{broken} " if broken.endswith(("\\", "*", "/", "?")) else broken
 
@@ -88,17 +88,17 @@ def tcl_word(text: object) -> str:
 
 
 def markdown(text: object) -> str:
-    """A part of a paragraph of Markdown, as it stands."""
+    """Literal text inside a Markdown paragraph."""
     return re.sub(r"[\\`*{}\[\]<>#|!&~$]", lambda found: f"\\{found[0]}", line(text))
 
 
 def shell_word(text: object) -> str:
-    """A word of a command that people may copy to a shell."""
+    """A word of a shell command that users may copy."""
     return shlex.quote(line(text))
 
 
 def csv_cell(value: object) -> object:
-    """A cell for `csv.writer`: spreadsheets take text for text, not for a formula. Numbers stay numbers."""
+    """A cell for `csv.writer` that spreadsheets do not take for a formula; numbers stay numbers."""
     if not isinstance(value, str):
         return value
     shown = line(value)
@@ -106,10 +106,10 @@ def csv_cell(value: object) -> object:
 
 
 def identifier(text: str) -> str:
-    """A part of a name in C, OpenCL or Python, for people to recognise; others make it unique."""
+    """A recognisable part of an identifier in C, OpenCL or Python; callers make it unique."""
     return re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")[:_LONGEST_NAME]
 
 
 def file_name(text: str) -> str:
-    """A part of a file's name on any system, for people to recognise; others make it unique."""
+    """A recognisable part of a file name on any system; callers make it unique."""
     return re.sub(r"[^\w.-]", "_", text, flags=re.ASCII)[:_LONGEST_NAME]

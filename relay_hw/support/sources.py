@@ -1,4 +1,4 @@
-"""Hash the sources of packages: part of the key of every stored result that their code decides."""
+"""Hashes the sources of packages, as part of the keys of stored results that depend on their code."""
 
 from __future__ import annotations
 

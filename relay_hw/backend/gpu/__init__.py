@@ -1,4 +1,4 @@
-"""Host functions on a GPU without TVM: a plan of kernel launches, and launchers for CUDA and OpenCL that follow it.
+"""Runs host functions on a GPU without TVM: plans of kernel launches, and launchers for CUDA and OpenCL.
 
 In: what `relay_hw.backend.tvm` wrote for `--host cuda` or `--host opencl`. Out: the loaded functions.
 """

@@ -1,4 +1,4 @@
-"""Follows a plan: uploads arguments, launches kernels, computes in numpy what has no kernel, downloads results.
+"""Executes a plan: uploads arguments, launches kernels, runs operators without kernel on numpy, downloads results.
 
 In: a plan and a launcher. Out: functions from arrays to arrays, as `relay_hw.backend.tvm.library` gives them.
 """
@@ -82,7 +82,7 @@ class PlanLibrary:
 
 
 class _Loaded:
-    """A function with a buffer for each of its tensors; tensors that never live together share one."""
+    """A function with a buffer for each of its tensors; tensors with disjoint lifetimes share one."""
 
     def __init__(self, plan: PlanFunction, launcher: Launcher, pool: ConstantPool) -> None:
         self.plan = plan

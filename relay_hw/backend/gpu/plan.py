@@ -1,4 +1,4 @@
-"""Host functions as lists of kernel launches over numbered tensors: what a GPU build holds besides its kernels.
+"""The plan of a GPU build: host functions as lists of kernel launches over numbered tensors.
 
 In: JSON from a build folder, or values from the compiler. Out: `Plan`; and JSON again, the same for the same plan.
 """
@@ -53,7 +53,7 @@ class KernelLaunch:
 
 @dataclass(frozen=True, slots=True)
 class NumpyCall:
-    """A packed function that numpy computes: tensors read, tensors written."""
+    """A call of a packed function on numpy: tensors read, tensors written."""
 
     function: str
     args: tuple[int, ...]
@@ -115,7 +115,7 @@ def read_plan(path: Path) -> Plan:
 def place(
     sizes: Sequence[int | None], used: Sequence[Sequence[int]], inputs: Sequence[int], results: Sequence[int]
 ) -> tuple[list[int], dict[int, int]]:
-    """Bytes of slots, and the slot of each tensor of known size: nothing else is there from its first use to its last.
+    """Sizes of slots, and the slot of each tensor of known size, exclusive from its first use to its last.
 
     `used`: the tensors that each step reads or writes; inputs are there before the first, results after the last.
     """

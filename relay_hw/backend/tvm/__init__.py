@@ -1,4 +1,4 @@
-"""Host operators through TVM: Relax, LLVM, its virtual machine. The only room that imports `tvm`, and only when asked.
+"""Compiles host operators by TVM: Relax, LLVM, its virtual machine. The only package that imports `tvm`, lazily.
 
 In: flat host functions. Out: one shared library, and the loaded functions.
 """
@@ -49,12 +49,12 @@ def require(what: str) -> None:
 
 
 def usual_host() -> HostTarget:
-    """What host functions are compiled for where nobody says: this machine by TVM where it is installed."""
+    """The default host target: this machine by TVM if it is installed, else numpy."""
     return HostTarget() if is_installed() else HostTarget(NUMPY)
 
 
 def library_suffix(target: HostTarget) -> str:
-    """How the file that `build_library` writes must end: a shared library, or a plan of kernel launches."""
+    """The suffix of the file of `build_library`: a shared library, or a plan of kernel launches."""
     return ".so" if target.kind == "llvm" else PLAN_SUFFIX
 
 

@@ -1,4 +1,4 @@
-"""TVM's modules for the other files of this room, without types: its annotations refuse calls that it accepts.
+"""TVM's modules for this package, untyped, since TVM's annotations refuse calls that it accepts.
 
 Importing this file imports TVM.
 """

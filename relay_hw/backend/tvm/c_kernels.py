@@ -1,4 +1,4 @@
-"""Flat host functions to plain C functions and a plan that calls them, by TVM's code generator for C.
+"""Compiles flat host functions to plain C functions and a plan that calls them, by TVM's C code generator.
 
 In: flat functions. Out: C99 source without any runtime, and the plan; every buffer is an argument.
 """
@@ -33,7 +33,7 @@ class CKernels:
 
 
 def build_c(functions: Sequence[FlatFunction], pool: ConstantPool) -> CKernels:
-    """C functions for host functions; constants go to `pool`. Raises UnsupportedError for what Relax cannot hold."""
+    """C functions for host functions; constants go to `pool`. Raises UnsupportedError if Relax lacks something."""
     lowered = lower(functions, LANES)
     target = tvm.target.Target({"kind": "c"})
     passes = relax.transform

@@ -1,4 +1,4 @@
-"""Flat host functions to GPU kernels and a plan that launches them, by TVM's code generators and no GPU.
+"""Compiles flat host functions to GPU kernels and a plan that launches them, by TVM, without needing a GPU.
 
 In: flat functions and a target of kind cuda or opencl. Out: kernel source, nvcc's binary where nvcc is, and a plan.
 """
@@ -74,7 +74,7 @@ def _write(path: Path, plan: Plan, source: str, pool: ConstantPool) -> None:
 
 
 def _holds(function: FlatFunction, target: HostTarget) -> bool:
-    """Whether a plan can hold a function: straight, of known shapes, of types that every device of the kind has."""
+    """Whether a plan can represent a function: straight-line, static shapes, types that every device has."""
     if not function.is_straight or refusal(function, {function.name}) is not None:
         return False
     types = [node.type for node in function.nodes if isinstance(node, (FlatInput, FlatCall))]

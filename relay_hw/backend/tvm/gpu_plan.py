@@ -1,4 +1,4 @@
-"""Reads what TVM made: which kernels a TIR function launches, and which TIR functions a Relax function calls.
+"""Extracts plans from TVM's output: kernels that a TIR function launches, TIR functions that a Relax function calls.
 
 In: TIR as it looks to the host, Relax of calls and tuples. Out: the steps of a plan, with a buffer for each tensor.
 """

@@ -1,4 +1,4 @@
-"""How TVM compiles sums for GPUs: products with channels side by side in a warp, windows with one result a thread.
+"""TVM schedules for reductions on GPUs: products with channels across a warp, windows with one result per thread.
 
 In: TIR functions. Out: TIR functions with blocks and threads. Long sums take TVM's own GPU rules.
 """
@@ -79,7 +79,7 @@ def _bind_plain(sch: Any, block: Any) -> None:
 
 
 def _bind_window(sch: Any, window: Any) -> None:
-    """One result a thread; neighbouring threads read neighbouring columns."""
+    """One result per thread; neighbouring threads read neighbouring columns."""
     loops = sch.get_loops(window)
     count = sum(axis.iter_type == 0 for axis in sch.get(window).iter_vars)
     local = sch.cache_write(window, 0, "local")

@@ -1,4 +1,4 @@
-"""TVM's own importers, for `relay_hw.frontend`: other systems' programs to Relax modules.
+"""TVM's own importers to Relax, for `relay_hw.frontend`.
 
 In: a torch.export program, the bytes of a TFLite model. Out: a Relax module.
 """
@@ -37,7 +37,7 @@ def import_tflite(
 
 
 def _importing(what: str, work: Any) -> Any:
-    """What `work` gives; any error of TVM's as one sentence."""
+    """The result of `work`; any error of TVM becomes one sentence."""
     try:
         return work()
     except Exception as error:

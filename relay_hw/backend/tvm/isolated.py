@@ -1,4 +1,4 @@
-"""Operator calls on their own: what a packed function computes, and the name that says so.
+"""Isolates operator calls as packed functions with descriptive names.
 
 In: a flat call and the types of its arguments. Out: a flat function of tensors.
 """

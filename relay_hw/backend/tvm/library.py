@@ -1,4 +1,4 @@
-"""Relax modules to shared libraries and back to callable functions, with TVM's virtual machine.
+"""Compiles Relax modules to shared libraries, and loads them as callable functions, by TVM's virtual machine.
 
 In: a lowered module. Out: a library file that is the same for the same functions; loaded, a function from arrays to
 arrays for each host function.
@@ -29,7 +29,7 @@ from relay_hw.support.child import run_child
 
 
 def build_cpu(target: HostTarget) -> str:
-    """The CPU that code is made for: a level that all machines of a kind share, or `architecture:name`."""
+    """The CPU that code is compiled for: a common feature level, or `architecture:name`."""
     if target.is_native and not target.mcpu and _here() == "x86_64":
         return next(level for level, features in X86_LEVELS if all(map(_has, features)))
     return f"{target.arch or _here()}:{target.mcpu or GENERIC}"
@@ -54,7 +54,7 @@ def check_cpu(cpu: str) -> None:
 
 
 def processor(cpu: str) -> Machine:
-    """What is known of a CPU that `build_cpu` names."""
+    """The description of a CPU that `build_cpu` names."""
     arch, _, name = cpu.rpartition(":")
     return machine(name, arch or "x86_64")
 
@@ -87,7 +87,7 @@ def _linking(linker: Sequence[str]) -> Any:
 
 
 def find_linker(target: HostTarget) -> tuple[str, ...]:
-    """A command that links shared libraries for the target. Raises UnsupportedError where there is none."""
+    """A command that links shared libraries for the target. Raises UnsupportedError if there is none."""
     if target.is_native or target.arch == _here():
         names = ("g++", "gcc", "clang++", "clang", "cc", "c++")
         found = next((tool for tool in names if shutil.which(tool)), None)

@@ -1,4 +1,4 @@
-"""Flat functions to one Relax module: graphs of operators, branches, local functions, calls of one another.
+"""Lowers flat functions to one Relax module: graphs of operators, branches, local functions, calls.
 
 In: `FlatFunction`s. Out: a Relax module with a function for each, and the calls that keep their numpy meaning, each
 behind a packed function whose name is the hash of what it computes.
@@ -80,7 +80,7 @@ def _tidy(module: Any) -> Any:
 
 
 def divide(functions: Sequence[FlatFunction], recursion: bool = False) -> tuple[list[FlatFunction], list[FlatFunction]]:
-    """The functions that TVM can take, and those that it cannot, nor what calls them.
+    """Split functions into those that TVM can compile, and the others with all their callers.
 
     `recursion`: take functions that call themselves, too; TVM's machine needs native stack for each level, and ends the
     process where there is none left.
@@ -111,7 +111,7 @@ def calls_itself(function: FlatFunction, functions: Sequence[FlatFunction]) -> b
 
 
 def refusal(function: FlatFunction, names: set[str]) -> str | None:
-    """Why TVM cannot take a whole function, None where it can. `names`: the functions that are compiled with it."""
+    """Why TVM cannot compile a whole function; None if it can. `names`: the functions compiled together with it."""
     for inner in nested(function):
         for node in inner.nodes:
             if not isinstance(node, HELD):
@@ -137,7 +137,7 @@ def _is_known(ty: Type) -> bool:
 
 
 def relax_type(ty: Type) -> Any:
-    """Relax's form of a type. Raises UnsupportedError for one that it does not have."""
+    """The Relax form of a type. Raises UnsupportedError if there is none."""
     match ty:
         case TensorType():
             return relax.TensorType(ty.static_shape, ty.dtype)
@@ -155,7 +155,7 @@ def _variables(params: Sequence[FlatInput]) -> list[Any]:
 
 
 def _declare(builder: Any, function: FlatFunction) -> Any:
-    """A global function that others may call before it has a body."""
+    """Declare a global function, so that others may call it before it has a body."""
     return builder.add_func(
         _shell(_variables(function.params), node_types(function.nodes)[function.result], function.name), function.name
     )

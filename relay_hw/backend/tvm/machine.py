@@ -1,4 +1,4 @@
-"""Processors as the compiler sees them: vector lanes and registers, the levels that builds are made for, tiles.
+"""Models of CPUs for schedules: vector lanes and registers, feature levels of builds, register tiles.
 
 In: a CPU level or an architecture. Out: `Machine`, and how many results a kernel keeps in registers at once.
 """
@@ -40,7 +40,7 @@ class Machine:
 
 
 def machine(level: str, arch: str = "x86_64") -> Machine:
-    """What is known of `level`, a name that LLVM knows, on the architecture `arch`."""
+    """The description of `level`, an LLVM name, on the architecture `arch`."""
     if arch == "aarch64":
         # Multiplication by one lane of a register: no broadcast.
         return Machine(level, 4, 32, True)

@@ -1,4 +1,4 @@
-"""Sums of products as TE: convolutions of any rank, layout, group and stride, and matrix products.
+"""Convolutions of any rank, layout, groups and stride, and matrix products, in TVM's tensor expressions (TE).
 
 In: TE tensors, sizes, a tile. Out: a TE tensor; `PRODUCT` and `WINDOW` are blocks that `schedule` can tile.
 """
@@ -60,7 +60,7 @@ class Convolution:
 
 
 def exact_sums(depth: int, bound: Callable[[int], int]) -> Sums | None:
-    """How sums of integer products are exact in floats, None where they are not.
+    """How to sum integer products exactly in floats; None if impossible.
 
     `bound(chunks)`: the largest absolute value of a partial sum where `depth` input channels are split in that many.
     """

@@ -1,4 +1,4 @@
-"""Exact arithmetic on TE scalars: what numpy means by an operation, written so that LLVM may not take it otherwise.
+"""Arithmetic on TE scalars with numpy's exact semantics, written so that TVM and LLVM do not change it.
 
 LLVM may assume that sums and products of 32 and 64 bits never wrap around: they are made in a wider type, or in halves.
 TVM takes the inner one of two casts away in comparisons: what it would cut off is cut off before.
@@ -55,7 +55,7 @@ def _opaque(x: Scalar) -> Scalar:
 
 
 def equal(a: Scalar, b: Scalar) -> Scalar:
-    """Whether both are equal, where they cannot be the same expression, which TVM takes for true."""
+    """Whether both are equal; they must not be the same expression, which TVM simplifies to true."""
     return tirx.EQ(a, b)
 
 

@@ -1,4 +1,4 @@
-"""How TVM compiles host operators for CPUs: rules for products, windows, reductions and everything else.
+"""TVM schedules of host operators on CPUs: rules for products, windows, reductions and everything else.
 
 In: TIR functions. Out: TIR functions that use vectors and threads; TVM's own default code does neither well (two orders
 of magnitude slower on convolutions).
@@ -23,7 +23,7 @@ SCHEDULE_ERRORS = (s_tir.ScheduleError, ValueError, tvm.error.InternalError)
 
 
 class CpuRule(ScheduleRule):
-    """Every TIR function: register tiles where it holds a product, vectors and threads for its other blocks."""
+    """Schedules every TIR function: register tiles for products, vectors and threads for other blocks."""
 
     def __init__(self, target: Machine) -> None:
         self.target = target
@@ -73,7 +73,7 @@ def is_spatial(sch: Any, block: Any) -> bool:
 
 
 def inline(sch: Any, blocks: Sequence[Any]) -> None:
-    """Elementwise blocks go into their only reader, where that one reduces nothing."""
+    """Inline elementwise blocks into their only reader, unless that is a reduction."""
     for block in blocks:
         readers = list(sch.get_consumers(block))
         if len(readers) == 1 and is_spatial(sch, block) and is_spatial(sch, readers[0]):
@@ -260,7 +260,7 @@ def _spread_reduction(sch: Any, block: Any, spatial: int, work: int, lanes: int)
 
 
 def _is_sum(sch: Any, block: Any) -> bool:
-    """Whether a reduction adds up, so that its terms may be grouped."""
+    """Whether a reduction is a sum, so that its terms may be grouped."""
     body = sch.get(block).body
     return isinstance(body, tirx.BufferStore) and isinstance(body.value, tirx.Add)
 

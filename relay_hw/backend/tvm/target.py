@@ -1,4 +1,4 @@
-"""What host functions are compiled for: a kind of processor, and which one of that kind.
+"""The host target: the kind of processor that host functions are compiled for, and its model.
 
 In: the texts of `--host` and `--host-target`. Out: `HostTarget`, which also reads back what a build says of itself.
 """
@@ -53,7 +53,7 @@ class HostTarget:
 
     @property
     def detail(self) -> str:
-        """What `--host-target` would say; empty where nothing was said."""
+        """The value of `--host-target`; empty for the default."""
         cpu = [f"mcpu={self.mcpu}"] if self.mcpu else []
         return ",".join([word for word in (self.triple, self.gpu) if word] + cpu + [f"mattr={a}" for a in self.mattr])
 

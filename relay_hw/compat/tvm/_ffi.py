@@ -1,4 +1,4 @@
-"""TVM's `tvm._ffi`: functions by name."""
+"""TVM's `tvm._ffi`: the registry of global functions."""
 
 from relay_hw.compat.tvm.byoc import registry
 from relay_hw.compat.tvm.byoc.registry import get_global_func, register_func, remove_global_func

@@ -1,4 +1,4 @@
-"""Devices by name. Everything runs on the host's processor: a device here says where a script wanted its data."""
+"""TVM's devices. Everything runs on the host's CPU; a device only records where a script wanted its data."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Device:
 
     @property
     def exist(self) -> bool:
-        """Whether work for it runs as asked: on the processor only."""
+        """Whether the device exists: only the CPU does."""
         return self.device_type == 1
 
     def sync(self) -> None:
-        """Every call is done when it returns."""
+        """Do nothing: every call is synchronous."""
 
     def __str__(self) -> str:
         return f"{self.kind}({self.device_id})"

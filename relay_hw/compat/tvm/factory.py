@@ -1,4 +1,4 @@
-"""What TVM's `relay.build` gives, over `relay_hw.runtime.Module`: a model with its parameters, and a file of it.
+"""The result of TVM's `relay.build`, on top of `relay_hw.runtime.Module`: a model with parameters, and its file.
 
 In: a module, parameters, a target. Out: a factory of modules; a `.tar` with the module as JSON and its parameters.
 """
@@ -91,7 +91,7 @@ class ExecutorFactory:
         return dict(self.params)
 
     def get_lib(self) -> ExecutorFactory:
-        """This factory: code and model are one."""
+        """This factory, which contains the code."""
         return self
 
     def get_graph_json(self) -> str:
@@ -142,7 +142,7 @@ def build(
 
 
 def load_module(path: str | Path, fmt: str = "") -> ExecutorFactory:
-    """What `export_library` wrote. Raises InputError for another file."""
+    """Load a file of `export_library`. Raises InputError for another file."""
     try:
         with tarfile.open(path) as archive:
             found = {name: archive.extractfile(name) for name in _MEMBERS}

@@ -1,4 +1,4 @@
-"""TVM's JSON of programs under TVM's names. In: text, or a program. Out: modules that may be changed; and back."""
+"""TVM's load_json and save_json. In: text, or a program. Out: mutable modules; and back."""
 
 from __future__ import annotations
 

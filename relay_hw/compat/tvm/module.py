@@ -1,4 +1,4 @@
-"""TVM's modules: as ours, but functions may be added in place, as its scripts do."""
+"""TVM's mutable IRModule: functions may be added in place."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class IRModule(Base):
 
 
 def as_module(mod: Base | Function) -> IRModule:
-    """Any module or function as a module of this kind."""
+    """Convert a module or function to this class."""
     if isinstance(mod, Function):
         return IRModule.from_expr(mod)
     return mod if isinstance(mod, IRModule) else IRModule(mod.functions, mod.types, mod.attrs)

@@ -1,4 +1,4 @@
-"""TVM's arrays over numpy's."""
+"""TVM's NDArray, on top of numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TVM's `.params` files under TVM's names. In: arrays by name. Out: bytes or a file; and back, as TVM's arrays."""
+"""TVM's functions for `.params` files. In: arrays by name. Out: bytes or a file; and back, as TVM's arrays."""
 
 from __future__ import annotations
 

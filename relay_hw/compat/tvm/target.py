@@ -1,4 +1,4 @@
-"""Targets by name, as scripts write them: `tvm.target.Target("llvm -mcpu=core-avx2")`."""
+"""TVM's targets, such as `tvm.target.Target("llvm -mcpu=core-avx2")`."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def add(left: Adjoint, right: Adjoint, ty: Type) -> Adjoint:
 
 
 def by_expansion(expand: Callable[..., Expr]) -> Gradient:
-    """The gradient of an operator by its definition by others: `expand(attrs, *arguments)`, typed variables."""
+    """The gradient of an operator through its definition: `expand(attrs, *arguments)`, typed variables."""
 
     def gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
         fresh = [Var(f"x{index}", arg.type, checked_type=arg.type) for index, arg in enumerate(call.args)]

@@ -1,4 +1,4 @@
-"""Relay operators as Relax and TE, one family a file; what is not here, or given up, keeps its numpy meaning."""
+"""Lowers Relay operators to Relax and TE, one family per file; other operators run on numpy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operator families share: the context of a lowering, shapes and types of Relax expressions, TE calls.
+"""Shared helpers of operator lowerings: context, shapes and types of Relax expressions, TE calls.
 
 In: a flat call and its arguments as Relax expressions. Out: an expression, a tuple of them, or None where Relax or TE
 cannot give the numpy meaning exactly, so that the call keeps it.
@@ -24,7 +24,7 @@ DTYPES = (*FLOATS, *INTEGERS, "bool")
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What a lowering may use: the block builder, the processor, numpy values of constants and types by node."""
+    """The context of a lowering: block builder, processor, numpy values of constants, types by node."""
 
     builder: Any
     machine: Machine

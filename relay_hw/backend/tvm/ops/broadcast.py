@@ -1,4 +1,4 @@
-"""Operators of two arguments that broadcast: arithmetic, comparisons, logic, shifts; `where`, `nn.prelu`, bias."""
+"""Binary operators with broadcasting: arithmetic, comparisons, logic, shifts; `where`, `nn.prelu`, bias."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _division(integer: Binary, real: Binary | None) -> Lowering:
 
 
 def _shift(left: bool) -> Lowering:
-    """Counts of at least the width give what shifting one by one gives."""
+    """Shifts; counts of at least the bit width act like repeated shifts by one."""
 
     def scalar(a: Scalar, b: Scalar) -> Scalar:
         return s.bind(shifted, a, b)

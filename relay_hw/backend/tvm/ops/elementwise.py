@@ -1,4 +1,4 @@
-"""Elementwise operators of one argument: arithmetic, rounding, functions, casts."""
+"""Unary elementwise operators: arithmetic, rounding, functions, casts."""
 
 from __future__ import annotations
 

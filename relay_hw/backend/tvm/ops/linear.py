@@ -1,4 +1,4 @@
-"""Convolutions, their transposes and matrix products: sums of products in register tiles, exact in integers."""
+"""Convolutions, transposed convolutions and matrix products in register tiles, exact in integers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FEW_CHANNELS = 4
 
 
 def find_sums(args: Sequence[Arg], depth: int, area: int, weight: NDArray[Any] | None, low: int = 0) -> Sums | None:
-    """How to add up products over `depth` channels and `area` kernel places, None where no way is exact.
+    """How to sum products over `depth` channels and `area` kernel positions; None if no way is exact.
 
     `weight`: O, I, ... where it is known; `low`: how far the data's zero point widens its range.
     """

@@ -1,4 +1,4 @@
-"""Normalisations of floats: batch, layer, instance and group norm, softmax, lengths, neighbouring channels."""
+"""Float normalisations: batch, layer, instance and group norm, softmax, l2_normalize, lrn."""
 
 from __future__ import annotations
 

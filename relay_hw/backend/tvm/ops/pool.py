@@ -1,4 +1,4 @@
-"""Pooling: the largest element or the mean of windows, of everything, of equal regions; sums of int8 windows."""
+"""Pooling: max and average of windows, global and adaptive; int8 sum pooling."""
 
 from __future__ import annotations
 

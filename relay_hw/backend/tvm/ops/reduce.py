@@ -1,4 +1,4 @@
-"""Reductions over axes: sums, means, extremes, their places; and sums down to a shape."""
+"""Reductions over axes: sum, mean, max, min, argmax, argmin; and sums down to a shape."""
 
 from __future__ import annotations
 

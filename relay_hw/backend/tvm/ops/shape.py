@@ -1,4 +1,4 @@
-"""Operators that move elements: shapes, layouts, slices, joins, paddings, indices; and tensors of one value."""
+"""Data-movement operators: reshape, layout, slice, concatenate, pad, take; and constant tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bring your own code generator, by TVM's names: its registries, and what they make of a target of `relay_hw.target`.
+"""TVM's BYOC (bring your own codegen): its registries, and targets made of what scripts register.
 
 `registry` takes what scripts register, `known` has it, `regions` reads partitioned modules, `target` runs code
 generators as a target.

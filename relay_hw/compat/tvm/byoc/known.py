@@ -1,4 +1,4 @@
-"""What scripts made known by name, as `registry.py` keeps it: functions, tables of patterns, operators of compilers.
+"""State of the BYOC registries: functions, pattern tables and supported operators by name.
 
 In: names as TVM has them. Out: what was registered.
 """

@@ -1,4 +1,4 @@
-"""Modules that TVM's passes partitioned, for a target: each layer of a region becomes a composite where it is called.
+"""Compiles modules that TVM's passes partitioned: each layer of a region becomes a composite of the target.
 
 In: a module with functions of the attribute `Compiler`. Out: one graph with composites, and a build of it.
 """
@@ -30,13 +30,13 @@ _SINGLE: Final = "SingleOperator"
 
 
 class _AsPartitioned:
-    """The target `inner` for a module that has its composites; all else is answered by `inner`."""
+    """The target `inner` for a module that already has its composites."""
 
     def __init__(self, inner: Target) -> None:
         self._inner = inner
 
     def composites(self) -> Pass:
-        """Nothing is to be found."""
+        """A pass that changes nothing."""
         return Pipeline([])
 
     def __getattr__(self, name: str) -> Any:

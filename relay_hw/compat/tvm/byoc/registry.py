@@ -1,4 +1,4 @@
-"""Makes known by name what scripts give: functions, tables of patterns, operators that a compiler takes.
+"""TVM's BYOC registration functions: for functions, pattern tables, and operators that a compiler supports.
 
 In: names as TVM has them. Out: entries of `known.py`. `relay.ext.NAME` also makes NAME a target of `relay_hw.target`.
 """

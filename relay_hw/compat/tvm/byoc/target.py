@@ -1,4 +1,4 @@
-"""A target made of what a script registered: its table of patterns, its operators, its code generator, its loader.
+"""A target made of what a script registered: pattern table, operators, code generator, loader.
 
 In: composites of a network. Out: runtime modules of the code generator, as bytes in a build; and what they compute.
 """
@@ -39,7 +39,7 @@ class ExternModule(Protocol):
         ...
 
     def save_to_bytes(self) -> bytes:
-        """All that the loader needs."""
+        """The bytes that the loader reads."""
         ...
 
     def get_function(self, name: str) -> Callable[..., Any]:
@@ -96,16 +96,16 @@ class ExternTarget:
         return Pipeline([patterns, InferType(), _Singles(self.name), InferType()])
 
     def why_not(self, composite: Function) -> str | None:
-        """Patterns and attributes were asked already."""
+        """None: patterns and attributes have decided already."""
         return None
 
     def why_on_host(self, call: Call, rules: QuantizerRules) -> str:
-        """Nobody registered it."""
+        """The reason: no script registered the operator."""
         operator = call.op.name if isinstance(call.op, Op) else "this call"
         return f"no pattern and no attribute target.{self.name} takes {operator}"
 
     def takes_in(self, call: Call, composite: str) -> bool:
-        """Patterns say all."""
+        """False: patterns are complete."""
         return False
 
     def compile(self, functions: Mapping[str, Function], request: Request) -> Mapping[str, ExternRegion]:
@@ -124,15 +124,15 @@ class ExternTarget:
         return ExternRegion(_ports("input", [p.type for p in function.params]), _results(function.body.type), program)
 
     def layers(self, records: Sequence[PartitionRecord], regions: Mapping[str, Any]) -> tuple[LayerInfo, ...]:
-        """Where each went; a code generator says nothing of time."""
+        """Layer rows without times, which code generators do not know."""
         return tuple(map(host_row, records))
 
     def facts(self, regions: Mapping[str, Any], calls: Sequence[str]) -> Facts:
-        """There is one variant."""
+        """Facts of the only variant."""
         return Facts()
 
     def check(self, row: RegionInfo, program: bytes) -> None:
-        """Whether somebody reads the program."""
+        """Raise ArtifactError unless a loader for the program is registered."""
         _load(row.name, program)
 
     def open(self, device: str, regions: Sequence[RegionInfo], programs: Mapping[str, bytes]) -> ExternSession:
@@ -149,7 +149,7 @@ class ExternSession:
         self._functions = functions
 
     def settle(self, region: str) -> None:
-        """A module was made ready by its loader."""
+        """Do nothing: the loader has made the module ready."""
 
     def run(self, region: str, samples: Iterable[Sequence[Any]]) -> Generator[Answer, None, None]:
         """The region on samples."""
@@ -159,11 +159,11 @@ class ExternSession:
             yield value, Measured(None, time.perf_counter() - begin)
 
     def repeats(self, calls: Sequence[str], loads: Mapping[int, str]) -> frozenset[int]:
-        """Nothing is loaded apart."""
+        """No launches: nothing is loaded separately."""
         return frozenset()
 
     def close(self) -> None:
-        """Modules are freed with their last name."""
+        """Do nothing: modules are garbage-collected."""
 
 
 def make_target(name: str, variant: str = "") -> ExternTarget:

@@ -1,4 +1,4 @@
-"""TVM's `tvm.relay`: everything of `relay_hw` under the same names, and what only TVM had."""
+"""TVM's `tvm.relay`: everything of `relay_hw`, plus names that only TVM has."""
 
 from __future__ import annotations
 

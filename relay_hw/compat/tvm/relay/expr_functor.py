@@ -1,4 +1,4 @@
-"""TVM's visitors: one method a node, `visit_call`, `visit_let`, ...; they recurse as deep as the program does.
+"""TVM's recursive visitors, with one method per kind of node: `visit_call`, `visit_let`, ...
 
 `relay_hw.ir.visit` has the iterative ones.
 """
