@@ -18,7 +18,7 @@ from relay_hw.ir.expr import FusionPattern, Op, Trait
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.limits import DEFAULT, product
 
-# More than anybody waits for.
+# More than users would wait for.
 _ENDLESS: Final = 1 << 64
 # Takes time in proportion to what it reads and writes, though it fuses with nothing.
 _LINEAR: Final = frozenset(

@@ -100,7 +100,7 @@ def _tensors(function: FlatFunction, index: int) -> list[TensorType]:
 
 
 def _leaves(ty: Type) -> list[TensorType] | None:
-    """The tensors of a type, left to right; None where one has no known size."""
+    """The tensors of a type, left to right; None if one has no known size."""
     match ty:
         case TensorType():
             return [ty] if all(isinstance(dim, int) for dim in ty.shape) else None

@@ -1,6 +1,6 @@
 """Checks host functions of a stored build: references exist, operators get arguments of legal types.
 
-In: flat functions out of a build folder, whose hashes say only that they are as somebody wrote them. Out: nothing, or
+In: flat functions from a build folder, whose hashes only show that they are unchanged. Out: nothing, or
 ArtifactError with the function and the node.
 """
 
@@ -41,7 +41,7 @@ _UNFIT = (RelayHwError, ArithmeticError, AssertionError, AttributeError, LookupE
 def check_functions(main: FlatFunction, functions: Mapping[str, FlatFunction]) -> dict[str, Type]:
     """Check `functions` and `main`; returns their result types by name.
 
-    Raises ArtifactError where one of them or `main` calls, reads or returns what is not there or of another type.
+    Raises ArtifactError if one of them or `main` calls, reads or returns what is not there or of another type.
     """
     known = {"main": main, **functions}
     return {name: _check(function, known) for name, function in known.items()}

@@ -66,8 +66,8 @@ class Request:
 class Machine:
     """Runs flat functions. Calls of names that `functions` does not hold are requests, which `invoke` answers.
 
-    What `segments` among these give to one another is kept in planned memory. `most_calls`: of functions, branches and
-    arms that one call may make; a loop that never ends is one that nobody waits for.
+    Tensors between `segments` are kept in planned memory. `most_calls`: of functions, branches and
+    arms that one call may make; more is taken for an endless loop.
     """
 
     def __init__(

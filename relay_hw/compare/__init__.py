@@ -1,6 +1,6 @@
 """Compares quantization strategies of a network by accuracy, cycles, bytes, energy and area.
 
-In: a float module, data, strategies. Out: a `Comparison`. A strategy is measured where nobody tuned it: every fourth
+In: a float module, data, strategies. Out: a `Comparison`. Strategies are measured on held-out data: every fourth
 calibration sample is held back, the best strategy is chosen there and never on test data, and each image is compared
 with float pair by pair.
 """

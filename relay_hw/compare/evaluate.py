@@ -89,7 +89,7 @@ class Evaluator:
     def _wants_compiled(self, samples: Samples) -> bool:
         if self._engine == "numpy" or self._note:
             return False
-        # Small pieces between branches and calls take longer to enter than to compute.
+        # Small fragments between branches and calls take longer to enter than to compute.
         macs = network_work(self._mod).macs * samples.launches
         many = is_graph(self._mod) and (samples.count >= MANY_SAMPLES or macs >= MANY_MACS)
         if (self._engine == "tvm" or many) and not is_installed():

@@ -17,7 +17,7 @@ Amount = Callable[[Row], float | None]
 class Point:
     """One strategy: smaller `x` and larger `y` are better. `within`: the confidence interval of `y`, if known.
 
-    `is_partial`: `x` leaves out a part, so that it can beat nobody.
+    `is_partial`: `x` leaves out a part, so that the point dominates no other.
     """
 
     name: str

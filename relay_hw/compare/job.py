@@ -53,7 +53,7 @@ _FORMAT_BITS: Final = {
 @dataclass(frozen=True, slots=True, eq=False)
 class Setting:
     """What all strategies share. They see `calibration`; the best is chosen on `held_out`, which none of them saw; both
-    are None where there are no data. `is_classifier`: outputs are scores of classes; `engine`: of `ENGINES`."""
+    are None if there are no data. `is_classifier`: outputs are scores of classes; `engine`: of `ENGINES`."""
 
     network: Network
     test: Samples

@@ -25,7 +25,7 @@ class Quality:
 
     `top1`, `top5`: shares of samples whose label is the largest output, or among the five largest; `mse`: mean squared
     error against the targets. `agreement`: share with float's largest output. `sqnr_db`: 10 log10 of float's power over
-    that of the difference, None where there is none. `gained`, `lost`: samples that are right here and wrong in float,
+    that of the difference, None if there is none. `gained`, `lost`: samples that are right here and wrong in float,
     and the reverse; `change`: their difference over all samples, `p_value`: McNemar's exact test of it.
     """
 
@@ -111,7 +111,7 @@ def mcnemar(gained: int, lost: int) -> float:
 
 
 def _top(outputs: Array, labels: Array) -> float | None:
-    """Share of labels among the `TOP` largest; None where there are no more classes than that. Ties count as lower."""
+    """Share of labels among the `TOP` largest; None if there are no more classes than that. Ties count as lower."""
     if outputs.shape[1] <= TOP:
         return None
     rows = np.arange(len(outputs))

@@ -1,7 +1,7 @@
 """A pool of worker processes, each with its own copy of the shared data.
 
 In: a `start` and tasks, all of them functions and values that can be pickled. Out: results in the order in which they
-come. A worker that dies, fails or is interrupted takes the others with it, and nobody outlives the parent.
+come. A worker that dies, fails or is interrupted ends the others, and none outlives the parent.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ Array = NDArray[Any]
 @dataclass(frozen=True, slots=True)
 class LayerRow:
     """One layer. `sqnr_db`: power of its float tensor over that of the difference, noise of the layers before included,
-    None without noise. `clip`: the range that its integers hold, None where there are none."""
+    None without noise. `clip`: the range that its integers hold, None if there are none."""
 
     name: str
     operator: str

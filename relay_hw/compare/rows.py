@@ -21,7 +21,7 @@ WORST: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One strategy. `test` and `held_out`: measured on those data, `held_out` None where there is none.
+    """One strategy. `test` and `held_out`: measured on those data, `held_out` None if there is none.
 
     `costs`: on every configuration that suits it, fewest cycles first; empty with the `reason`. On the first of them no
     width is held in wider numbers (`gains`), and weights take `weight_bytes`. `engine` evaluated it, `note` says why no

@@ -216,7 +216,7 @@ class Matcher:
                 waiting.extend(_operands(node))
 
     def _between(self, parent: Expr, child: Expr) -> list[Expr] | None:
-        """The nodes on the ways from `parent` to `child`; None where a way leads past `child`."""
+        """The nodes on the ways from `parent` to `child`; None if a way leads past `child`."""
         found: dict[Expr, None] = {}
         waiting = [parent]
         while waiting:

@@ -24,7 +24,7 @@ from relay_hw.target.accel.clock import STANDARD
 @dataclass(frozen=True, slots=True)
 class Base:
     """What points begin with, and where they must have room: `config`, the text of a `memory` model or a `board` that
-    has one, the name of a `strategy`, a `clock_hz` that somebody asked for, a `part`."""
+    has one, the name of a `strategy`, an assumed `clock_hz`, a `part`."""
 
     config: AccelConfig
     strategy: str

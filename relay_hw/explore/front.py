@@ -83,7 +83,7 @@ def whole(rows: Sequence[Row]) -> list[Row]:
 
 def unbeaten(amounts: dict[int, Amounts]) -> frozenset[int]:
     """Numbers of the points that no other point dominates."""
-    # Whoever beats a point comes before it in this order.
+    # A point that dominates another comes before it in this order.
     ordered = sorted(amounts.items(), key=lambda item: item[1])
     front: list[tuple[int, Amounts]] = []
     for number, own in ordered:

@@ -41,7 +41,7 @@ class Journal:
                 for key, content in database.execute(f"SELECT key, content FROM rows WHERE key IN ({marks})", some):
                     try:
                         found[key] = parse_json(content)
-                    except DocumentError:  # a row of somebody else's making is no row
+                    except DocumentError:  # a foreign row is ignored
                         continue
         return found
 

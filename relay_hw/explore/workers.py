@@ -1,7 +1,7 @@
 """Where points are measured: in this process, or by the workers of a Dask cluster.
 
-In: a `Setting`, designs under their keys. Out: measurements as they come. A scheduler runs what it is sent: a cluster
-of our own listens on this machine's loopback alone, one elsewhere is reached by its address.
+In: a `Setting`, designs under their keys. Out: measurements as they come. A scheduler runs any code that it is sent:
+a local cluster listens on loopback only, a remote one is reached by its address.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def check_scheduler(address: str) -> None:
 def workers(processes: int, scheduler: str | None, progress: Progress) -> Iterator[Callable[[Setting], Workers]]:
     """A function that makes the workers: `processes` of this machine, those of a `scheduler`, or this process.
 
-    Raises InputError where a scheduler cannot be reached.
+    Raises InputError if a scheduler cannot be reached.
     """
     if scheduler is None and (processes == 1 or not has_dask()):
         yield Here

@@ -135,7 +135,7 @@ class TypeVar(Type):
 class TensorType(Type):
     """A tensor: its shape (rank 0 is a scalar) and its element type (`float32`, `int8`, `bool`, ...).
 
-    `layout` names what the dimensions are (`NCHW`); empty where nobody says it.
+    `layout` names what the dimensions are (`NCHW`); empty if unknown.
     """
 
     shape: tuple[Dim, ...]

@@ -26,12 +26,12 @@ _INSTRUCTIONS = (
 
 
 def serve(root: Path) -> None:
-    """Answer until standard input ends. Raises InputError where the SDK is missing or `root` is no folder."""
+    """Answer until standard input ends. Raises InputError if the SDK is missing or `root` is no folder."""
     server(root).run("stdio")
 
 
 def server(root: Path) -> MCPServer:
-    """The server with one tool for each question. Raises InputError where the SDK is missing or `root` is no folder."""
+    """The server with one tool for each question. Raises InputError if the SDK is missing or `root` is no folder."""
     if not root.is_dir():
         raise InputError(f"the served folder must exist, not {root}")
     if importlib.util.find_spec("mcp") is None:

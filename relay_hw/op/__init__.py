@@ -130,7 +130,7 @@ def get(name: str) -> Op:
     """The operator called `name`. Raises UnsupportedError if there is none."""
     found = _BY_NAME.get(name)
     if found is None and is_known(name):
-        raise UnsupportedError(f"operator {name} is not yet given a meaning")
+        raise UnsupportedError(f"operator {name} is not implemented yet")
     if found is None:
         near = get_close_matches(name, _BY_NAME, 1)
         hint = f"; did you mean {near[0]}?" if near else ""

@@ -43,7 +43,7 @@ def _load(stem: str) -> IRModule:
 def import_from_std(mod: IRModule, name: str) -> IRModule:
     """`mod` with a library's types and functions, those that it has already taken once.
 
-    Raises InputError for an unknown library, WellFormedError where `mod` gives a name of the library another meaning.
+    Raises InputError for an unknown library, WellFormedError if `mod` defines a name of the library differently.
     """
     library = load_library(name)
     types = {key: _same("type ", key, mod.types.get(key), data) for key, data in library.types.items()}

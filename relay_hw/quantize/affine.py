@@ -50,7 +50,7 @@ class GridConstant:
     axis: int
 
     def along(self, axis: int) -> tuple[Fraction, ...] | None:
-        """Scales for each index of `axis`; None where they vary along another one."""
+        """Scales for each index of `axis`; None if they vary along another one."""
         if len(self.scales) == 1:
             return self.scales * self.integers.shape[axis]
         return self.scales if self.axis == axis % self.integers.ndim else None

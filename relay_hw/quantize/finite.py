@@ -30,7 +30,7 @@ def check_samples(what: str, samples: Array, error: Callable[[str], RelayHwError
 
 
 def check_value(what: str, value: Any, sample: int) -> None:
-    """Raise InputError where one sample's value, a tensor or made of tensors, holds NaN or infinity."""
+    """Raise InputError if one sample's value, a tensor or made of tensors, holds NaN or infinity."""
     waiting = [value]
     while waiting:
         part = waiting.pop()

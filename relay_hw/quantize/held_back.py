@@ -2,7 +2,7 @@
 
 In: a float module, a strategy, calibration data. Out: the quantized module, which layers stayed float and why, and what
 is still wrong. A layer has lost its signal where a constant, the mean of the float tensor, is as near to that tensor as
-the integers are (0 dB). Raises QuantizeError where NaN is left that the float network does not have.
+the integers are (0 dB). Raises QuantizeError if NaN is left that the float network does not have.
 """
 
 from __future__ import annotations

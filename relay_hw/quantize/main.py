@@ -39,8 +39,8 @@ Array = NDArray[Any]
 class Realized:
     """`mod` is the quantized module, `reference` the simplified float one; `probes` pair their tensors.
 
-    `operators`: those that stay float, in both. Where `main` is no graph of operators, `pieces` has the same of each of
-    its pieces, by name, and neither. `gain`: what training brought.
+    `operators`: those that stay float, in both. If `main` is not one graph of operators, `pieces` has the records of
+    its fragments by name instead. `gain`: of training.
     """
 
     mod: IRModule
@@ -53,7 +53,7 @@ class Realized:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What training brought, of the whole or of each piece."""
+        """Notes on the gain from training, of the whole network or of each fragment."""
         own = (self.gain.sentence(),) if self.gain is not None else ()
         parts = (f"{name}: {note}" for name, piece in self.pieces.items() for note in piece.realized.notes)
         return own + tuple(parts)

@@ -192,7 +192,7 @@ def _round_scale(scale: float, power_of_two: bool) -> float:
 class LayerWeights:
     """A layer in integers: weight int8 [O, ...], bias int32 [O] with the input's zero point folded in, scales [O].
 
-    `unfolded`: the bias alone. `factors`: a divisor of each weight, from 1 on; None where all are 1.
+    `unfolded`: the bias alone. `factors`: a divisor of each weight, from 1 on; None if all are 1.
     """
 
     weight: NDArray[np.int8]

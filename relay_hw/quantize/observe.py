@@ -109,7 +109,7 @@ class Histogram:
         self.reach = 0.0
 
     def update(self, value: Array) -> None:
-        """Count `value`. Raises QuantizeError where one is not finite."""
+        """Count `value`. Raises QuantizeError if one is not finite."""
         self._extremes.update(value)
         if not value.size:
             return

@@ -127,7 +127,7 @@ class Plan:
 def make_plan(body: Expr, floats: Collection[Expr] = ()) -> Plan:
     """Plan the quantization of a dataflow graph; the anchors `floats` stay as they are.
 
-    Raises UnsupportedError where `body` is no dataflow graph.
+    Raises UnsupportedError if `body` is no dataflow graph.
     """
     return _Planner(body, floats).plan()
 

@@ -41,7 +41,7 @@ def is_prequantized(mod: IRModule) -> bool:
 def realize_prequantized(mod: IRModule, multiplier_bits: int = 31) -> IRModule:
     """`mod`, with bound parameters, with its quantized layers as `fixed.*`; docs/prequantized.md has the rounding.
 
-    In a program with control flow each straight-line piece is realized by itself.
+    In a program with control flow each straight-line fragment is converted separately.
     """
     plain = OutlinePieces()(_before()(InferType()(mod)))
     new: dict[str, Function] = {}

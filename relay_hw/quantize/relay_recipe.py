@@ -157,7 +157,7 @@ def _arrays(dataset: Dataset | Mapping[str, Array]) -> Mapping[str, Array]:
 
 
 def stack(dataset: Dataset) -> dict[str, Array]:
-    """A dataset as one array for each input, samples on the first axis. Raises QuantizeError where batches differ."""
+    """A dataset as one array for each input, samples on the first axis. Raises QuantizeError if batches differ."""
     batches = [{name: np.asarray(_plain(value)) for name, value in batch.items()} for batch in dataset]
     if not batches:
         raise QuantizeError("dataset must hold at least one batch, not none")

@@ -33,8 +33,8 @@ class LayerNoise:
 def layer_noise(realized: Realized, data: Mapping[str, Array]) -> tuple[LayerNoise, ...]:
     """The noise of each layer over `data`, in order of evaluation, including the noise of the layers before it.
 
-    `data` is like calibration data. Of a program with control flow each piece is measured by what reached it in
-    calibration: `data` is not looked at. Raises QuantizeError where it does not fit.
+    `data` is like calibration data. In a program with control flow each fragment is measured by its recorded inputs in
+    calibration: `data` is not looked at. Raises QuantizeError if it does not fit.
     """
     if realized.pieces:
         parts = (layer_noise(p.realized, p.data) for p in realized.pieces.values() if p.data is not None)

@@ -23,7 +23,7 @@ FORMAT = 3
 class LayerRow:
     """One operator of the partitioned model, or the loads that reload a region's resident constants.
 
-    Numbers are those of one inference, whose layers run as often as control flow says. `cycles` is None where nothing
+    Numbers are those of one inference, whose layers run as often as control flow says. `cycles` is None if nothing
     was measured, 0 on the host.
 
     `traffic`: bytes that its instructions move. `roofline_cycles`: the least that the array needs for the
@@ -170,7 +170,7 @@ class Report:
 
     @property
     def accel_share(self) -> float | None:
-        """Share of the multiply-accumulates that run on the accelerator, or None where there are none."""
+        """Share of the multiply-accumulates that run on the accelerator, or None if there are none."""
         return self.macs / self.all_macs if self.all_macs else None
 
     @property

@@ -1,6 +1,6 @@
 """Text tables for terminals: fits columns to a width, wraps text, and names the columns left out.
 
-In: rows of cells, which may hold names from strangers. Out: lines without trailing spaces.
+In: rows of cells, which may hold untrusted names. Out: lines without trailing spaces.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def layer_table(report: Report, width: int | None = None) -> str:
         losses(report.stalls, report.cycles),
     )  # fmt: skip
     cells = [*rows, total]
-    # What nobody has measured yet, as causes before a profile, would be a heading with nothing below it.
+    # Columns without measurements, such as causes before a profile, are left out.
     filled = [i for i, name in enumerate(_HEADER) if name == "cycles" or any(row[i] not in ("", "-") for row in cells)]
     header, *cells = [tuple(row[place] for place in filled) for row in (_HEADER, *cells)]
     text = table(header, cells, _RIGHT, width, _OPTIONAL)

@@ -77,7 +77,7 @@ class Archive(Mapping[str, NDArray[Any]]):
         self._headers = self._guarded(self._read_headers)
         self._read: dict[str, NDArray[Any]] = {}
         counts = {header.shape[0] for header in self._headers.values() if header.shape}
-        # Where counts differ, whoever asks for all of these arrays has to be told so.
+        # If counts differ, the reader of all of these arrays must see it.
         self._samples = samples if len(counts) == 1 else None
 
     def __getitem__(self, name: str) -> NDArray[Any]:

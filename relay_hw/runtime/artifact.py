@@ -48,9 +48,9 @@ _HOST_CODE = "host."
 class Artifact:
     """A build folder in memory. `functions`: reference semantics of every function, also of those on the device.
 
-    `programs`: those of our own accelerator, by region; `images`: the bytes of whatever target's programs.
+    `programs`: of target accel, by region; `images`: the bytes of any target's programs.
 
-    `is_sealed`: it was built here, by this user; `trust`: whoever loaded it says that its code may run all the same.
+    `is_sealed`: it was built here, by this user; `trust`: the caller allows its code to run even if it was not.
     """
 
     path: Path
@@ -111,7 +111,7 @@ class Artifact:
 
     @property
     def launches(self) -> int | None:
-        """Launches of one inference in steady state; None where control flow decides."""
+        """Launches of one inference in steady state; None if control flow decides."""
         if self.has_control_flow:
             return None
         calls = self.manifest.calls
@@ -174,7 +174,7 @@ def write_artifact(
     """Write a build folder. `build_library` may add a library file to the folder and returns the manifest that says so;
     then it is sealed as built here.
 
-    Files in UNHASHED get no hash. Raises InputError where the folder cannot be written.
+    Files in UNHASHED get no hash. Raises InputError if the folder cannot be written.
     """
     with new_folder(path) as folder:
         if build_library is not None:

@@ -22,7 +22,7 @@ MANIFEST = "manifest.json"
 def new_folder(path: Path) -> Iterator[Path]:
     """A temporary folder beside `path` that replaces it when the block succeeds, and is deleted when it fails.
 
-    An older build at `path` is replaced. Raises InputError where `path` is something else, or cannot be written.
+    An older build at `path` is replaced. Raises InputError if `path` is something else, or cannot be written.
     """
     check_target(path)
     started = False

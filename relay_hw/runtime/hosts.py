@@ -72,7 +72,7 @@ def _work(function: FlatFunction) -> int:
 
 
 def _sizes(ty: Type) -> list[int] | None:
-    """Elements of each tensor of a type; None where one is not known, or of a type that TVM cannot take from numpy."""
+    """Elements of each tensor of a type; None if one is not known, or of a type that TVM cannot take from numpy."""
     match ty:
         case TensorType(dtype=dtype) if dtype in NARROW_DTYPES:
             return None

@@ -26,7 +26,7 @@ from relay_hw.tensorize.emit.occupancy import RESIDENT, Lives, occupancy
 THOUSANDTHS: Final = 1000
 _OPS: Final = {row.op: number for number, row in enumerate(INSTRUCTIONS)}
 _EMPTY: Final = -2
-# A layer's bytes of one section are drawn as so many pieces at the most; nearer ones become one.
+# A layer's bytes of one section are drawn as at most that many ranges; nearest ones are merged.
 _MOST_PIECES: Final = 24
 
 Ints = NDArray[np.int64]

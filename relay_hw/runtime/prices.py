@@ -36,7 +36,7 @@ def layer_prices(
 ) -> LayerCost:
     """Cycles of each layer in an inference, by its name and weight width; 0 on the host.
 
-    Cycles depend on widths alone, so weights are rounded the short way. Raises QuantizeError where no layer with
+    Cycles depend on widths alone, so weights are rounded the short way. Raises QuantizeError if no layer with
     weights runs on the accelerator at any width.
     """
     require_solver()

@@ -45,7 +45,7 @@ class LineSeconds:
 def speed_on(place: OnBoard, artifact: Artifact, host: HostTime | None, data: Mapping[str, Any] | None = None) -> Speed:
     """Speed of a steady-state inference on a board. `host`: the host's time; `data`: samples, else random ones.
 
-    What the line takes is what the driver of boards sends for one sample among many, in the time of that line.
+    The link's time is that of everything that the driver sends for one sample among many.
     """
     cycles = MemoryCycles(artifact.config, place.memory)
     state = steady(Footprints(artifact.config), artifact.programs, artifact.manifest.calls)

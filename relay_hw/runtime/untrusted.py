@@ -38,7 +38,7 @@ _READERS: Final = ("onnx", "onnx.checker", "onnx.inliner", "onnx.numpy_helper")
 # A sentence and a place.
 _MOST_FAILURE_BYTES: Final = 1 << 20
 _GRACE_SECONDS: Final = 1.0
-# Isolated, so that nothing in the folder where a stranger's model lies is imported; it finds what this process found.
+# Isolated, so that nothing from the untrusted model's folder is imported; has the import path of this process.
 _START: Final = "import sys; sys.path[:] = sys.argv[1:]; from relay_hw.runtime.untrusted import main; sys.exit(main())"
 
 

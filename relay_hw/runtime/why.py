@@ -1,8 +1,8 @@
 """Explains a build's cycles: causes of lost cycles, the effect of other hardware, lower bounds.
 
 In: an artefact and a memory model. Out: an `Explanation` of one inference in steady state. A counterfactual is timed on
-the exact simulator, so it is what the Verilog built that way takes; ideal cases that nobody can build are bounds, and
-say so.
+the exact simulator, so it is what the Verilog built that way takes; ideal cases that cannot be built are reported as
+lower bounds.
 """
 
 from __future__ import annotations

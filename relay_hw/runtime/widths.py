@@ -1,6 +1,6 @@
 """Finds bit widths of a strategy that an accelerator stores in wider integers, without gain.
 
-In: a strategy, a configuration. Out: a sentence for whoever compiles or compares.
+In: a strategy, a configuration. Out: a sentence for users.
 """
 
 from __future__ import annotations

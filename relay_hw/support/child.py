@@ -1,7 +1,7 @@
 """Runs child processes that never outlive this process, nor do their own children, however it ends.
 
 In: a command. Out: the process, or what it said. On systems other than Linux they end with this process only where it
-ends by an exception. A program that reads what strangers wrote bounds itself here, too.
+ends by an exception. A program that reads untrusted data limits itself here, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Parses untrusted JSON and TOML: one exception, one sentence, limits on size and depth.
 
-In: text or bytes. Out: the value, or a record whose fields have the types that it declares. It imports nothing of ours,
-so that every room can read by it.
+In: text or bytes. Out: the value, or a record whose fields have the types that it declares. It imports no other
+package of this project, so that all can use it.
 """
 
 from __future__ import annotations

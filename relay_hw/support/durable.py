@@ -79,7 +79,7 @@ def new_folder(path: Path, is_ours: Callable[[str], bool] = lambda _name: True) 
     Of a folder that is there, items that are not `is_ours` by name stay. Raises OSError.
     """
     path = Path(os.path.abspath(path))
-    if path == Path.cwd():  # whoever stands in it would stand in a folder that is gone
+    if path == Path.cwd():  # a process in it would be left in a deleted folder
         raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(path))
     path.parent.mkdir(parents=True, exist_ok=True)
     recover(path)
@@ -218,7 +218,7 @@ class _Stray:
     kind: str
 
     def is_dead(self) -> bool:
-        """Whether its process is gone: no process of that number and start here, and nobody holds its lock.
+        """Whether its process is gone: no process with that number and start time here, and its lock is free.
 
         The lock is for processes that another machine or container runs.
         """
@@ -283,7 +283,7 @@ def _started(pid: int) -> int | None:
 
 
 def _lock(handle: int) -> bool:
-    """Lock an open file or folder until it is closed; whether nobody else holds its lock."""
+    """Lock an open file or folder until it is closed; returns whether that succeeded."""
     try:
         import fcntl
     except ImportError:  # where there are no such locks, numbers of processes must do

@@ -1,7 +1,7 @@
 """The interface by which long work reports progress.
 
-In: steps, and how many of their parts are done. Out: `Step`s for whoever shows them. Work takes a `Progress`, which is
-`SILENT` where nobody listens.
+In: steps, and how many of their parts are done. Out: `Step`s to show. Work takes a `Progress`, by
+default `SILENT`.
 """
 
 from __future__ import annotations

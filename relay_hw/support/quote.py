@@ -1,6 +1,6 @@
 """Quotes untrusted text for each output language: terminal, HTML, JSON, C, Tcl, Markdown, shell, CSV.
 
-In: text from a stranger, such as a tensor's name or a file's. Out: text that its language reads as a name and nothing
+In: untrusted text, such as a tensor's name or a file's. Out: text that its language reads as a name and nothing
 else. Makefiles are written here with fixed text alone, JSON by `json.dumps` alone but for that inside of HTML.
 """
 

@@ -17,7 +17,7 @@ from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.records import Facts, LayerInfo, PartitionRecord, RegionInfo
 from relay_hw.transform.base import Pass
 
-# Operators that the strategy quantizes, and what each needs for that; None where nothing is quantized.
+# Operators that the strategy quantizes, and what each needs for that; None if nothing is quantized.
 QuantizerRules = Mapping[str, str] | None
 NO_RULES: Final[Mapping[str, str]] = MappingProxyType({})
 

@@ -29,7 +29,7 @@ HOST: Final = "host"
 # Kinds of units, but for those of the host: what the target runs, and what the host does to get there and back.
 _DEVICE: Final = "device"
 _BORDER: Final = "border"
-# One meaning in numpy, exact wherever it runs: what stands between float and integer, and what ends a classifier.
+# Operators whose semantics are exact wherever they run: conversions between float and integer, ends of classifiers.
 BORDER_OPERATORS: Final = frozenset(
     {
         "qnn.quantize",
@@ -59,8 +59,8 @@ _Same = tuple[str, object, Sequence[Expr]]
 class PartitionDevice(Pass):
     """Splits `main`, or every fragment of a program with control flow, between `target` and the host.
 
-    Operators that only convert between float and integer or move elements form host functions of their own: they have
-    one exact meaning in numpy wherever they run.
+    Operators that only convert between float and integer or move elements form host functions of their own: their
+    semantics are exact wherever they run.
     """
 
     name = "partition-device"

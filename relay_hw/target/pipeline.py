@@ -13,6 +13,6 @@ from relay_hw.transform.sequential import Pipeline
 def partition_pipeline(target: PartitionRules, rules: QuantizerRules = NO_RULES) -> Pass:
     """Passes that split a quantized network into target functions, host functions and a `main` that calls them.
 
-    `rules`: what operators need to be quantized, for the reasons of those that stay; None where nothing is quantized.
+    `rules`: what operators need to be quantized, for the reasons of those that stay; None if nothing is quantized.
     """
     return Pipeline([EliminateCommonSubexpr(), OutlinePieces(), target.composites(), PartitionDevice(target, rules)])

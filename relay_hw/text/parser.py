@@ -24,7 +24,7 @@ def parse(
 
     `find_op` finds operators by name, in place of `relay_hw.op`. Functions and types of `init_module` are known to the
     text and part of the result. Raises ParseError for text that cannot be read,
-    TypeCheckError and WellFormedError for a program without meaning; all with place and `detail`.
+    TypeCheckError and WellFormedError for an ill-formed program; all with place and `detail`.
     """
     source = Source(text, source_name)
     parser = Parser(source, find_op or registered, init_module)

@@ -59,7 +59,7 @@ class StrictParser(AttributeParser):
         from relay_hw.op.known import is_known
 
         if is_known(name):
-            return f"operator {name} is not yet given a meaning"
+            return f"operator {name} is not implemented yet"
         near = get_close_matches(name, [*(op.name for op in OPS), *self.constructors], 1, cutoff=0.75)
         hint = f"; did you mean {near[0]}?" if near else ""
         return f"{name[:40]} must be an operator or a constructor{hint}"

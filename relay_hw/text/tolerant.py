@@ -1,6 +1,6 @@
 """The tolerant parser, for text of papers, guides and older versions. In: text. Out: a module, notes on repairs.
 
-What has no meaning in the strict format is given one: names that nothing defines become parameters.
+What the strict format lacks is repaired: for example, undefined names become parameters.
 """
 
 from __future__ import annotations

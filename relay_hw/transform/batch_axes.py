@@ -51,7 +51,7 @@ def mixed(call: Call, reason: str) -> MixedError:
 
 
 def refuse_axes(call: Call, place: Place | None, axes: Sequence[int]) -> None:
-    """Raises MixedError where the samples lie along one of `axes` of the first argument, negative ones from the end."""
+    """Raises MixedError if the samples lie along one of `axes` of the first argument, negative ones from the end."""
     rank = len(_dims(call, 0))
     if place is not None and place.axis in {axis % rank for axis in axes}:
         raise mixed(call, f"works along axis {place.axis}, where the samples lie")

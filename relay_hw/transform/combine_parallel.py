@@ -16,7 +16,7 @@ from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.graph import constant, constant_value, is_external, is_op, make, shape_of, typed_call
 from relay_hw.transform.redirect import redirect
 
-# What siblings must have in common; None where a call cannot be combined.
+# What siblings must have in common; None if a call cannot be combined.
 Key = Callable[[Call], "Hashable | None"]
 
 

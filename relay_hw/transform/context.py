@@ -17,10 +17,10 @@ CONFIG: Final[Mapping[str, tuple[type, str]]] = MappingProxyType(
         "relay.FuseOps.max_depth": (int, "how many calls a fused function may hold"),
         "relay.FuseOps.link_params": (bool, "whether fused functions take their constants in"),
         "relay.fallback_device_type": (int, "where what names no device runs: 1 is cpu, 2 is cuda"),
-        "relay.backend.use_auto_scheduler": (bool, "accepted and without meaning here"),
-        "relay.backend.use_meta_schedule": (bool, "accepted and without meaning here"),
-        "relay.collage.byoc_max_depth": (int, "accepted and without meaning here"),
-        "tir.disable_vectorize": (bool, "accepted and without meaning here"),
+        "relay.backend.use_auto_scheduler": (bool, "accepted and ignored"),
+        "relay.backend.use_meta_schedule": (bool, "accepted and ignored"),
+        "relay.collage.byoc_max_depth": (int, "accepted and ignored"),
+        "tir.disable_vectorize": (bool, "accepted and ignored"),
     }
 )
 

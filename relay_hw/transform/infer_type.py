@@ -8,7 +8,7 @@ from relay_hw.transform.base import Pass
 
 
 class InferType(Pass):
-    """Types every node. Raises TypeCheckError where a node has no type."""
+    """Types every node. Raises TypeCheckError if a node has no type."""
 
     name = "infer-type"
 

@@ -69,7 +69,7 @@ def _kept(values: Mapping[Var, Expr], captured: set[Expr]) -> set[Var]:
 
 
 def _parts(value: Expr) -> list[Var] | None:
-    """The variables that a value is put together from; None where computing it is work."""
+    """The variables that a value is put together from; None if computing it is work."""
     found: list[Var] = []
     stack = [value]
     while stack:

@@ -10,7 +10,7 @@ from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.graph import is_external, make
 from relay_hw.transform.rewrite_rules import Rule, Uses, apply_rules
 
-# From a typed call to an expression of its type and value, or to None where it is legal.
+# From a typed call to an expression of its type and value, or to None if it is legal.
 Legalization = Callable[[Call], "Expr | None"]
 
 

@@ -28,7 +28,7 @@ Float64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """`anchor` (a convolution or dense layer, constant weight) and the bias added to it, None where there is none.
+    """`anchor` (a convolution or dense layer, constant weight) and the bias added to it, None if there is none.
 
     `axis` is the output's channel axis, `weight_axis` that of the weight.
     """
@@ -49,7 +49,7 @@ def has_weights(expr: Expr) -> bool:
 
 
 def find_linear(expr: Expr, uses: Uses) -> Linear | None:
-    """The linear layer whose output is `expr`: an anchor, or bias_add on one; nobody else may use the anchor."""
+    """The linear layer whose output is `expr`: an anchor, or bias_add on one; the anchor must have no other use."""
     if isinstance(expr, Call) and has_weights(expr):
         return _linear(expr, None)
     if not isinstance(expr, Call) or op_name(expr) != "nn.bias_add":

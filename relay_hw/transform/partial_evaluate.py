@@ -59,7 +59,7 @@ class PartialEvaluate(Pass):
     """Evaluates each global function as far as it does not depend on arguments.
 
     A recursive call is expanded as long as known values decide whether it is reached. Order and number of effects on
-    what others can see stay. Use DeadCodeElimination to drop what nobody needs afterwards.
+    what others can see stay. Use DeadCodeElimination to drop unused code afterwards.
     """
 
     name = "partial-evaluate"
@@ -372,7 +372,7 @@ class _Evaluator:
         if not running:
             return True
         self._recursions_left -= 1
-        # An unknown decision since the last time: nobody knows how often it comes back.
+        # An unknown decision since the last call: the number of repetitions is unknown.
         return running[-1] == self._decisions and self._recursions_left >= 0
 
     def _expand(self, known: Known, args: Sequence[PartialValue], type_args: Sequence[Type]) -> Step[PartialValue]:
@@ -445,7 +445,7 @@ def _number(value: PartialValue) -> Any:
 
 
 def _computed(node: Call, op: Op, numbers: Sequence[Any]) -> PartialValue | None:
-    """The result of an operator on known arguments; None where it is too large to keep, or fails."""
+    """The result of an operator on known arguments; None if it is too large to keep, or fails."""
     try:
         with np.errstate(all="ignore"):
             return _kept(op.meaning(node.attrs, numbers, node.type))
@@ -463,7 +463,7 @@ def _kept(result: Any) -> PartialValue | None:
 
 
 def _fits(pattern: Pattern, value: PartialValue, found: dict[Var, PartialValue]) -> bool | None:
-    """Whether `value` has the form of `pattern`, None where that is not known."""
+    """Whether `value` has the form of `pattern`, None if that is not known."""
     match pattern:
         case PatternVar(var=var):
             found[var] = value

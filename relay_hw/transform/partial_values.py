@@ -143,7 +143,7 @@ class Block:
 
 
 class Env:
-    """Values of variables, and of type parameters, around a piece of program."""
+    """Values of variables, and of type parameters, in scope."""
 
     __slots__ = ("_parent", "_values", "types")
 

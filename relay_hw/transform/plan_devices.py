@@ -34,7 +34,7 @@ class PlanDevices(Pass):
 
     `on_device(e, d)` says that `e` is computed on `d`; its value may be wanted elsewhere, unless `constrain_result`.
     Where both differ it becomes a `device_copy`, else it disappears. Functions get the attributes
-    `param_virtual_devices` and `result_virtual_device`. Raises UnsupportedError where annotations contradict.
+    `param_virtual_devices` and `result_virtual_device`. Raises UnsupportedError if annotations contradict.
     """
 
     name = "plan-devices"
@@ -75,7 +75,7 @@ class _Domains:
                 self._constrain(node, values)
 
     def device(self, node: Expr) -> str | None:
-        """The device of `node`, None where nothing decides it."""
+        """The device of `node`, None if nothing decides it."""
         return self._devices.get(self._find(node))
 
     def _find(self, node: Expr) -> Expr:

@@ -43,7 +43,7 @@ class _Regions:
         self._tried: dict[int, int] = {}
 
     def add(self, unit: int, sources: Sequence[int]) -> None:
-        """The next unit, as a region that nobody reads yet: whoever looks for a detour finds what is there so far."""
+        """Add the next unit as a region without readers."""
         self._region.append(unit)
         self._members[unit] = [unit]
         self._next[unit] = set()

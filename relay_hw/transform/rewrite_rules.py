@@ -32,7 +32,7 @@ Apply = Callable[[Any, Uses], "Expr | None"]
 class Rule:
     """`apply` gets a call of one of `operators` (or a projection, where it is `TUPLE_ITEM`) with typed arguments.
 
-    It returns a typed expression of the same type, or None where the rule does not hold.
+    It returns a typed expression of the same type, or None if the rule does not hold.
     """
 
     name: str

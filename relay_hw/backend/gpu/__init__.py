@@ -18,7 +18,7 @@ __all__ = ["Launcher", "Plan", "PlanLibrary", "load_plan", "open_launcher", "rea
 def load_plan(path: Path, packed: Mapping[str, FlatFunction]) -> PlanLibrary:
     """The functions of the plan `path`, ready to be called.
 
-    Raises UnsupportedError where the GPU, its driver or a package is missing, ArtifactError for a damaged plan.
+    Raises UnsupportedError if the GPU, its driver or a package is missing, ArtifactError for a damaged plan.
     """
     plan = read_plan(path)
     return PlanLibrary(plan, open_launcher(plan, path.parent), packed, path.parent)

@@ -42,7 +42,7 @@ def build_gpu(functions: Sequence[FlatFunction], path: Path, target: HostTarget)
     """Write the plan `path` and the files that it names beside it.
 
     A function that no plan can hold (control flow, shapes that are not known) is left out of `GpuBuild.functions`.
-    Raises UnsupportedError where nvcc refuses the source.
+    Raises UnsupportedError if nvcc refuses the source.
     """
     taken = [function for function in functions if _holds(function, target)]
     lowered = lower(taken, LANES)

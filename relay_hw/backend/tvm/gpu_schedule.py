@@ -27,7 +27,7 @@ class ShortSum(ScheduleRule):
     """Three kinds of kernels: what prepares the operands, the sum itself, and what follows it elementwise."""
 
     def apply(self, func: Any, target: Any, _tunable: bool) -> Any:
-        """A schedule, or None where the function is anything but one product or short sum among elementwise blocks."""
+        """A schedule, or None if the function is anything but one product or short sum among elementwise blocks."""
         if not isinstance(func, tirx.PrimFunc):
             return None
         sch = s_tir.Schedule(func)

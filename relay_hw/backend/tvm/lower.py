@@ -1,6 +1,6 @@
 """Lowers flat functions to one Relax module: graphs of operators, branches, local functions, calls.
 
-In: `FlatFunction`s. Out: a Relax module with a function for each, and the calls that keep their numpy meaning, each
+In: `FlatFunction`s. Out: a Relax module with a function for each, and the calls that stay on numpy, each
 behind a packed function whose name is the hash of what it computes.
 """
 
@@ -83,7 +83,7 @@ def divide(functions: Sequence[FlatFunction], recursion: bool = False) -> tuple[
     """Split functions into those that TVM can compile, and the others with all their callers.
 
     `recursion`: take functions that call themselves, too; TVM's machine needs native stack for each level, and ends the
-    process where there is none left.
+    process if there is none left.
     """
     taken = [function for function in functions if recursion or not calls_itself(function, functions)]
     while True:

@@ -15,9 +15,9 @@ __all__ = ["load_json", "save_json"]
 
 
 def load_json(json_str: str) -> Any:
-    """What TVM saved: a module, a function or expression, a type, or a map of them; also our own JSON of a module.
+    """Load TVM's JSON: a module, a function or expression, a type, or a map of them; also this package's JSON.
 
-    Raises ParseError for text that cannot be read, UnsupportedError for operators that have no meaning here.
+    Raises ParseError for text that cannot be read, UnsupportedError for operators that are not implemented.
     """
     document = read_document(json_str)
     if not is_tvm_json(document):

@@ -1,6 +1,6 @@
 """Reads external data: tensors in files beside an ONNX model. In: a model, its folder. Out: the model with their bytes.
 
-The names come from whoever wrote the model. A file is opened only if it is a regular one below the model's folder,
+The names come from untrusted models. A file is opened only if it is a regular one below the model's folder,
 with no link on the way to it and no second name, and no more of it is read than its tensor has bytes.
 """
 

@@ -28,7 +28,7 @@ def _reshape(node: Node, args: Arguments) -> Expr:
     if codes is None and open_codes is not None:
         codes = reshape_codes(args.dims(args[0]), open_codes, keep_zero)
     if codes is not None and (min(codes, default=0) < -1 or codes.count(-1) > 1):
-        # Relay gives a meaning to -2, -3 and -4.
+        # -2, -3 and -4 are special codes of Relay.
         raise InputError(f"sizes of Reshape must be at least 0, one of them perhaps -1, not {list(codes)}", node.span)
     if codes is not None:
         return op.reshape(args[0], codes, keep_zero)

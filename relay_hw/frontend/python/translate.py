@@ -60,7 +60,7 @@ class Translator(Statements):
         return args.args
 
     def result(self, tree: ast.FunctionDef) -> Type | None:
-        """The annotated result; None where it is open, or a model."""
+        """The annotated result; None if it is open, or a model."""
         if tree.returns is None or self.annotation(tree.returns, {}) is ModelAnnotation:
             return None
         return self._batched(self.annotated(tree.returns, {}))

@@ -15,7 +15,7 @@ from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.ir.visit import substitute
 from relay_hw.op.gradients.common import ops, zeros
 
-# An expression, or for a tuple one adjoint a field; None where nothing flows back.
+# An expression, or for a tuple one adjoint a field; None if nothing flows back.
 Adjoint = Any
 
 

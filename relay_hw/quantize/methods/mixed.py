@@ -112,7 +112,7 @@ def measure_all(reference: IRModule, strategy: Strategy, data: Mapping[str, Arra
         own = own_layers(modules[name], strategy)
         piece = merge_sums(modules[name], own, given)
         for layer, some in measure(piece, plan_layers(piece["main"].body, own), given, _free).items():
-            # Layers of one name in several pieces are one choice.
+            # Layers of one name in several fragments are one choice.
             both = zip(some, found.get(layer, some), strict=True)
             found[layer] = [replace(a, noise=a.noise + b.noise) for a, b in both] if layer in found else some
     return found

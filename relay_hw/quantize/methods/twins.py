@@ -1,7 +1,7 @@
 """Channels twice, where the accelerator computes with idle lanes: one of the twins is rounded a quarter of a step
 higher, the other a quarter lower, so that both together hold one bit more (after channel splitting, Zhao 2019).
 
-In: a float network, its layers, calibration data. Out: one of the same meaning, with twins. Chains of depthwise layers
+In: a float network, its layers, calibration data. Out: an equivalent one, with twins. Chains of depthwise layers
 keep the twins apart; the layer behind them reads each with half of its weights.
 """
 

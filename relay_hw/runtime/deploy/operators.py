@@ -20,11 +20,11 @@ from relay_hw.op import with_trait
 from relay_hw.support.quote import c_string
 
 Array = NDArray[Any]
-# What an operator's constant operands are, None where they are computed.
+# What an operator's constant operands are, None if they are computed.
 Constants = Sequence[Array | None]
 # A constant's address in C.
 Keep = Callable[[Array], str]
-# A statement with $0 for the first operand and $out for the result; None where the C runtime has no such case.
+# A statement with $0 for the first operand and $out for the result; None if the C runtime has no such case.
 Statement = Callable[[FlatCall, Sequence[TensorType], Constants, Keep], str | None]
 QUANTIZED = ("int8", "uint8")
 

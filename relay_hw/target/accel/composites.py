@@ -18,7 +18,7 @@ from relay_hw.target.accel.move_groups import MoveGroup, move_groups
 from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.graph import count_uses, dtype_of, is_external, is_op, op_name, outer_order, shape_of
 
-# Says why a composite cannot run on the device; None where it can.
+# Says why a composite cannot run on the device; None if it can.
 Legal = Callable[[Function], "str | None"]
 
 

@@ -44,7 +44,7 @@ _NO_RULE: Final = "another operator in its place, or a rule in relay_hw/quantize
 def reason_for(call: Call, rules: Mapping[str, str] | None = MappingProxyType({})) -> str:
     """One sentence with the reason and what would change it, from the operator and its types alone.
 
-    `rules`: by operator, what it needs to be quantized; None where the strategy quantizes nothing.
+    `rules`: by operator, what it needs to be quantized; None if the strategy quantizes nothing.
     """
     name = op_name(call) or "a function call"
     if name == "qnn.quantize":

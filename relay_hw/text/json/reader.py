@@ -55,7 +55,7 @@ def load_json(text: str, source_name: str = "<json>") -> IRModule:
     """The typed module in JSON written by `save_json`, ours or TVM's.
 
     Raises ParseError for text that does not follow the schema, with the place in it, TypeCheckError and
-    WellFormedError for a program without meaning, UnsupportedError for an unknown operator.
+    WellFormedError for an ill-formed program, UnsupportedError for an unknown operator.
     """
     document = read_document(text, source_name)
     try:

@@ -15,7 +15,7 @@ from relay_hw.transform.rules.activation import is_nonnegative
 
 
 def _merged(call: Call, pad: Call, layout: str) -> tuple[int, ...] | None:
-    """Both paddings together, None where the explicit one touches other axes than height and width, or crops."""
+    """Both paddings together, None if the explicit one touches other axes than height and width, or crops."""
     spatial = [axis for axis, letter in enumerate(layout) if letter in "HW"]
     width: Sequence[Sequence[int]] = pad.attrs.pad_width
     if any(any(pair) for axis, pair in enumerate(width) if axis not in spatial) or min(map(min, width)) < 0:

@@ -58,12 +58,12 @@ def test_what_relay_lacks_is_told_apart() -> None:
 def test_a_known_operator_without_meaning_is_refused_by_name(name: str) -> None:
     with pytest.raises(UnsupportedError) as caught:
         op.get(name)
-    assert str(caught.value) == f"operator {name} is not yet given a meaning"
+    assert str(caught.value) == f"operator {name} is not implemented yet"
 
 
 def test_the_parser_says_where_such_an_operator_stands() -> None:
     text = '#[version = "0.0.5"]\ndef @main(%x: Tensor[(2), int32]) {\n  unique(%x)\n}'
-    with pytest.raises(ParseError, match="<text>:3:3: operator unique is not yet given a meaning"):
+    with pytest.raises(ParseError, match="<text>:3:3: operator unique is not implemented yet"):
         relay.fromtext(text)
 
 

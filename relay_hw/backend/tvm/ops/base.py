@@ -1,7 +1,7 @@
 """Shared helpers of operator lowerings: context, shapes and types of Relax expressions, TE calls.
 
-In: a flat call and its arguments as Relax expressions. Out: an expression, a tuple of them, or None where Relax or TE
-cannot give the numpy meaning exactly, so that the call keeps it.
+In: a flat call and its arguments as Relax expressions. Out: an expression, a tuple of them, or None if Relax or TE
+cannot give numpy's result exactly, so that the call stays on numpy.
 """
 
 from __future__ import annotations

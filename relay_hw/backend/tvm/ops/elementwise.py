@@ -85,7 +85,7 @@ def _leaky_relu(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None
 
 
 def fixed_point(x: Scalar, multiplier: Any, shift: Any, away: bool = False, even: bool = False) -> Scalar:
-    """int64 x times `multiplier`, a Q31 number, times 2**`shift`, rounded: `fixed_point_multiply_value`'s meaning."""
+    """int64 x times `multiplier`, a Q31 number, times 2**`shift`, rounded like `fixed_point_multiply_value`."""
     return s.bind(lambda v, by, at: _fixed_point(v, by, at, away, even), x, multiplier, shift)
 
 

@@ -1,6 +1,6 @@
 """Quantized operators: `fixed.*` and `qnn.*`, exact in 64 bits and in sums that are exact.
 
-Scales and zero points must be constants; else the call keeps its numpy meaning.
+Scales and zero points must be constants; else the call stays on numpy.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ def _rescaled(value: Any, index: Sequence[Any], axis: int, tables: Sequence[Any]
 
 
 def _tables(scale: Any, out_scale: Any, zero: Any) -> list[Any] | None:
-    """Zero points, multipliers and shifts; None where the ratio is 1 everywhere, which is no multiplication."""
+    """Zero points, multipliers and shifts; None if the ratio is 1 everywhere, which is no multiplication."""
     ratio = _row(scale, "float32").astype(np.float64) / np.asarray(out_scale, np.float64).reshape(())
     multipliers, shifts = split_scale(ratio)
     if np.all(ratio == 1):

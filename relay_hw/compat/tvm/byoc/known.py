@@ -36,7 +36,7 @@ def list_global_func_names() -> list[str]:
 
 
 def get_pattern_table(compiler: str) -> Table | None:
-    """A compiler's patterns; None where it has none."""
+    """A compiler's patterns; None if it has none."""
     return tables.get(compiler)
 
 

@@ -174,7 +174,7 @@ def make_target(name: str, variant: str = "") -> ExternTarget:
 
 
 def _load(region: str, program: bytes) -> ExternModule:
-    """The module in a program. Raises ArtifactError where none is, or nobody reads its kind."""
+    """The module in a program. Raises ArtifactError if there is none, or no loader for its kind."""
     kind, end, data = program.partition(_KIND_ENDS)
     loader = get_global_func(f"{LOADER}{kind.decode(errors='replace')}", allow_missing=True) if end else None
     if loader is None:
