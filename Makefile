@@ -138,8 +138,8 @@ energy: $(READY) ## what switches on netlists beside the energy table: docs/resu
 bench: $(READY) ## measure cycles, speeds and the language, write docs/results/performance.json and docs/performance.md (minutes)
 	$(BIN)/python scripts/bench.py
 
-test-board: $(READY) ## networks on the whole System of a board with `ecp5`, its serial line at its own speed, --board against both (minutes)
-	$(BIN)/python -m pytest -q -s -m long tests/accel/fpga/test_board_system.py tests/relay_hw/cli/test_board.py \
+test-board: $(READY) ## networks on the whole SoC of a board with `ecp5`, its serial line at its own speed, --board against both (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/accel/fpga/test_board_soc.py tests/relay_hw/cli/test_board.py \
 	  tests/relay_hw/runtime/test_speed.py $(FLAGS)
 
 test-netlist: $(READY) ## `tiny` placed and routed, programs and the self-test on netlists, estimates for other parts (half an hour)

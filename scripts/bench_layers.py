@@ -32,7 +32,7 @@ from relay_hw.accel.sim.causes import Cause
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.cycle.losses import Account, accounts, stretches, together
 from relay_hw.accel.sim.cycle.traffic import total_traffic
-from relay_hw.accel.sim.memory import MEMORY_MODELS, memory_model
+from relay_hw.accel.sim.dram_timing import MEMORY_MODELS, memory_model
 from relay_hw.analysis import infer_type
 from relay_hw.errors import RelayHwError
 from relay_hw.frontend import from_onnx

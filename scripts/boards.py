@@ -22,8 +22,8 @@ from relay_hw.accel.fpga.boards import find_board
 from relay_hw.accel.fpga.flow import build_bitstream, is_built
 from relay_hw.accel.fpga.parts import FlowError, find_part
 from relay_hw.accel.fpga.report import slowest_clock
+from relay_hw.accel.fpga.socs import Soc, board_soc, part_soc
 from relay_hw.accel.fpga.synth import bitstreams_folder, cache_folder, cached, synthesise
-from relay_hw.accel.fpga.systems import System, board_system, part_system
 from relay_hw.accel.fpga.vendor.estimate import estimate, is_estimated
 from relay_hw.accel.fpga.vendor.targets import Form, find_target
 from relay_hw.accel.isa.config import AccelConfig, load_config
@@ -99,19 +99,19 @@ def array_of(command: str) -> AccelConfig:
     return config
 
 
-def system_of(args: Namespace) -> System:
+def soc_of(args: Namespace) -> Soc:
     """What `relay-hw bitstream` would build."""
     config = load_config(args.config)
     if args.part:
         sizes = {} if args.clock is None else {"mhz": args.clock}
-        return part_system(config, find_part(args.part), **sizes)
-    return board_system(config, find_board(args.board), args.clock)
+        return part_soc(config, find_part(args.part), **sizes)
+    return board_soc(config, find_board(args.board), args.clock)
 
 
 def bitstream(command: str, build: bool) -> Found | None:
     """The report of a bitstream, if it is there or may be made."""
     args = parsed(command)
-    design, folder = system_of(args).design, bitstreams_folder()
+    design, folder = soc_of(args).design, bitstreams_folder()
     seeds = seeds_of(args)
     if not build and not is_built(design, seeds, folder):
         return None

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from relay_hw import op
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.sim.cycle import CycleDevice
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.analysis import infer_type
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Var

@@ -17,7 +17,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from relay_hw.accel.sim.memory import MEMORY_MODELS, memory_model
+from relay_hw.accel.sim.dram_timing import MEMORY_MODELS, memory_model
 from relay_hw.compare.energy import REGISTERS, SHARES
 from relay_hw.tensorize.tiles.tile_space import MIN_CHUNK_CYCLES
 
@@ -37,7 +37,7 @@ PAGES = (
 WRITERS = {
     "memory": "python scripts/measure_memory.py",
     "boards": "python scripts/boards.py",
-    "system": "python scripts/measure_system.py",
+    "system": "python scripts/measure_soc.py",
     "residency": "python scripts/measure_residency.py",
     "strategies": "python scripts/quantization_tables.py",
     "mixed": "make measure-mixed",

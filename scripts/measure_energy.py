@@ -30,7 +30,7 @@ from relay_hw.accel.fpga.tools import tool_version
 from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.accel.isa.program import Program, SectionKind
 from relay_hw.accel.sim.device import Bytes, LaunchStats
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.compare.cost import shares
 from relay_hw.compare.work import network_work
 from relay_hw.demo.digits import INPUT_NAME, read_digits

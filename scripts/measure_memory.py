@@ -21,7 +21,7 @@ from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.accel.isa.program import Program, SectionKind
 from relay_hw.accel.isa.spec import Op
 from relay_hw.accel.sim.cycle import CycleDevice
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.frontend import from_onnx
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.options import CompileOptions
@@ -84,7 +84,7 @@ def measured(config: AccelConfig, made_for: str, on: str) -> dict[str, int]:
 
 
 def on_its_board(name: str) -> dict[str, int]:
-    """The network on the board's System, whose memory is timed at the clock that was routed."""
+    """The network on the board's SoC, whose memory is timed at the clock that was routed."""
     place = on_board(ON_BOARD, name)
     found = measured(load_config(name), place.memory, place.memory)
     return found | {"mhz": place.clock_hz // 10**6, "images_per_second": place.clock_hz // found["cycles"]}

@@ -14,7 +14,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from relay_hw import tensorize
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.runtime.compile import CompiledModel, compile_model, device_functions
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.clock import STANDARD, target_of

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from relay_hw.accel.isa.config import AccelConfig, load_config
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.target.accel.clock import target_of
 from relay_hw.tensorize.target import Target
 

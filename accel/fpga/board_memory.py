@@ -1,6 +1,6 @@
-"""The memory of a board behind its line: only what differs from what is known to be there is sent.
+"""The memory of a board behind its link: only what differs from what is known to be there is sent.
 
-In: bytes for places of the memory. Out: words over the line, and bytes that came back.
+In: bytes for places of the memory. Out: words over the link, and bytes that came back.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.accel.fpga.line import Line
+from relay_hw.accel.fpga.link import Link
 from relay_hw.accel.fpga.soc_map import SocMap
 from relay_hw.accel.isa.errors import AccelError, ProgramError
 from relay_hw.accel.sim.device import Bytes
@@ -24,14 +24,14 @@ _PATTERN: Final = (0x0000FFFF, 0xFFFF0000, 0x55AA33CC, 0xAA55CC33, *(1 << bit fo
 
 
 class BoardMemory:
-    """Bytes of a board's memory, by their offsets from its first one. Raises LinkError when the line is gone.
+    """Bytes of a board's memory, by their offsets from its first one. Raises LinkError when the link is gone.
 
     `sleep` lets seconds pass, `confirm` reads any register, `progress` hears of long transfers.
     """
 
     def __init__(
         self,
-        link: Line,
+        link: Link,
         soc: SocMap,
         sleep: Callable[[float], None],
         confirm: Callable[[], object],
@@ -75,7 +75,7 @@ class BoardMemory:
     def send(self, offset: int, data: Bytes) -> None:
         """Write what differs from what is known at byte `offset`, in whole words.
 
-        An answer after each part but the last says that all before it has arrived: a line that is gone is noticed
+        An answer after each part but the last says that all before it has arrived: a link that is gone is noticed
         there, and no answer that comes later has long to wait.
         """
         begin, end = _word_bounds(offset, data.size)

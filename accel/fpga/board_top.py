@@ -1,4 +1,4 @@
-"""The System for a board: what LiteX makes of it, and what the driver must tell its memory.
+"""The SoC for a board: what LiteX makes of it, and what the driver must tell its memory.
 
 In: a configuration, a board, clock and line speed. Out: Verilog of the top module, constraints and the map.
 """
@@ -37,8 +37,8 @@ _POWER_UP_US, _REFRESHES = 200, 8
 
 
 @dataclass(frozen=True, slots=True)
-class BoardSystem:
-    """Sizes of the System. `baud` counts only where the board has a serial line."""
+class BoardSoc:
+    """Sizes of the SoC. `baud` counts only where the board has a serial line."""
 
     config: AccelConfig
     board: Board
@@ -72,22 +72,22 @@ class BoardParts:
     map: SocMap
 
 
-def board_parts(system: BoardSystem) -> BoardParts:
-    """Let LiteX make the System; takes about a second. Raises FlowError."""
-    answer = _ask_litex(_request(system))
+def board_parts(soc: BoardSoc) -> BoardParts:
+    """Let LiteX make the SoC; takes about a second. Raises FlowError."""
+    answer = _ask_litex(_request(soc))
     registers: dict[str, int] = answer["registers"]
-    board, config = system.board, system.config
-    soc = SocMap(
+    board, config = soc.board, soc.config
+    soc_map = SocMap(
         board=board.name,
         config=config.name,
         config_hash=config.hash32,
-        clock_hz=system.clock_hz,
+        clock_hz=soc.clock_hz,
         memory_bytes=board.sdram.size_bytes,
-        baud=round(system.clock_hz / system.divisor) if system.serial else 0,
+        baud=round(soc.clock_hz / soc.divisor) if soc.serial else 0,
         setup=memory_setup(board.sdram, registers),
-        address="" if system.serial else f"{PREFIX}{_ADDRESS}",
+        address="" if soc.serial else f"{PREFIX}{_ADDRESS}",
     )
-    return BoardParts(answer["verilog"], answer["constraints"], soc)
+    return BoardParts(answer["verilog"], answer["constraints"], soc_map)
 
 
 def memory_setup(chip: SdramChip, registers: Mapping[str, int]) -> MemorySetup:
@@ -120,14 +120,14 @@ def missing_modules() -> list[str]:
     return [name for name in MODULES if importlib.util.find_spec(name) is None]
 
 
-def _request(system: BoardSystem) -> Request:
+def _request(soc: BoardSoc) -> Request:
     return Request(
-        board=system.board.name,
-        clock_hz=system.clock_hz,
-        divisor=system.divisor,
-        timeout=max(16, round(system.clock_hz * COMMAND_SECONDS)),
-        bus_bits=system.config.axi_data_bits,
-        parameters=core_parameters(system.config, system.board.part.multipliers),
+        board=soc.board.name,
+        clock_hz=soc.clock_hz,
+        divisor=soc.divisor,
+        timeout=max(16, round(soc.clock_hz * COMMAND_SECONDS)),
+        bus_bits=soc.config.axi_data_bits,
+        parameters=core_parameters(soc.config, soc.board.part.multipliers),
         address=_ADDRESS,
     )
 
@@ -146,5 +146,5 @@ def _ask_litex(request: Request) -> dict[str, Any]:
         said = next(iter(done.stderr.strip().splitlines()[-1:]), "nothing")
         if "No PLL config" in said:
             raise FlowError(f"clock must be one that the board's PLL can make, not {request.clock_hz / 1e6:g} MHz")
-        raise FlowError(f"LiteX must build the System of {request.board}, not stop: {said}")
+        raise FlowError(f"LiteX must build the SoC of {request.board}, not stop: {said}")
     return json.loads(done.stdout)

@@ -1,6 +1,6 @@
 """Boards that bitstreams are made for: their part, memory chip, clock and host link.
 
-In: a name. Out: `Board`; pins come from LiteX's description of the same board when its System is made.
+In: a name. Out: `Board`; pins come from LiteX's description of the same board when its SoC is made.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class HostLink(Enum):
 class SdramChip:
     """Single-data-rate SDRAM on a board: geometry, and times of the slowest grade in nanoseconds.
 
-    `module` names LiteDRAM's description of the chip; `clock_phase`: degrees that its clock lags the System's.
+    `module` names LiteDRAM's description of the chip; `clock_phase`: degrees that its clock lags the SoC's.
     """
 
     name: str
@@ -58,7 +58,7 @@ class SdramChip:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A configuration that a board is used with, and the System's clock then. `is_routed`: whether a bitstream has met
+    """A configuration that a board is used with, and the SoC's clock then. `is_routed`: whether a bitstream has met
     that clock; docs/results/boards.json has what was found."""
 
     config: str
@@ -95,7 +95,7 @@ class Board:
 
     @property
     def mhz(self) -> float:
-        """The System's clock where nothing else is known."""
+        """The SoC's clock where nothing else is known."""
         return self.fits[0].mhz
 
     def fit(self, config: str) -> Fit | None:

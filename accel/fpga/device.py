@@ -1,6 +1,6 @@
-"""A board as a device: programs run on an FPGA, or on its System in simulation, behind a line to the host.
+"""A board as a device: programs run on an FPGA, or on its SoC in simulation, behind a link to the host.
 
-In: a program, a line, the map of the System. Out: the window after its launch, cycles and every counter register.
+In: a program, a link, the map of the SoC. Out: the window after its launch, cycles and every counter register.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 
 from relay_hw.accel.fpga.board_memory import BoardMemory
 from relay_hw.accel.fpga.buffers import Buffers, end_of_buffers, second_buffers
-from relay_hw.accel.fpga.line import Line, LinkError
-from relay_hw.accel.fpga.link import BITS_A_BYTE
+from relay_hw.accel.fpga.link import Link, LinkError
 from relay_hw.accel.fpga.soc_map import SocMap
+from relay_hw.accel.fpga.uartbone import BITS_A_BYTE
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from relay_hw.accel.isa.errors import AccelError, EncodeError, ProgramError
 from relay_hw.accel.isa.program import WINDOW_ALIGN, Program, SectionKind, align
@@ -25,7 +25,7 @@ from relay_hw.accel.isa.rules import dram_extent
 from relay_hw.accel.isa.spec import Op, decode
 from relay_hw.accel.sim.bounds import cycle_bound
 from relay_hw.accel.sim.device import Bytes, Done, Job, LaunchStats, Window
-from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.accel.sim.registers import Core
 from relay_hw.support.progress import SILENT, Progress
 
@@ -67,7 +67,7 @@ class _Loaded:
     """A program with the place of its window.
 
     `second`: other buffers behind it, sent when they pay; `can_double`: whether there may be any; `lost`: seconds in
-    which either launches or the line has waited for the other.
+    which either launches or the link has waited for the other.
     """
 
     program: Program
@@ -102,7 +102,7 @@ class FpgaDevice:
     def __init__(
         self,
         config: AccelConfig,
-        link: Line,
+        link: Link,
         soc: SocMap,
         timeout: float = 10.0,
         progress: Progress = SILENT,
@@ -125,7 +125,7 @@ class FpgaDevice:
         self._known_work: dict[bytes, _Work] = {}
 
     def close(self) -> None:
-        """Give the line back."""
+        """Close the link."""
         self._link.close()
 
     @property
@@ -205,7 +205,7 @@ class FpgaDevice:
     def launches(self, jobs: Iterable[Job]) -> Generator[Done, None, None]:
         """See `Overlapping.launches`; of the counters CYCLES alone is read.
 
-        Second buffers are sent when launches and line have waited for each other for as long as sending them takes.
+        Second buffers are sent when launches and link have waited for each other for as long as sending them takes.
         """
         own, running = Buffers(self._current.program.code), None
         try:
@@ -245,7 +245,7 @@ class FpgaDevice:
         return 0 if self._loaded is None else self._loaded.base
 
     def _second(self) -> Buffers | None:
-        """The second buffers of the program, where they are or have become worth their time on the line."""
+        """The second buffers of the program, where they are or have become worth their time on the link."""
         loaded = self._current
         if not loaded.can_double or loaded.lost < self._line_seconds(loaded.program.code.size):
             return None

@@ -1,6 +1,6 @@
-"""The line to a board on Ethernet: words of its bus, read and written by Etherbone over UDP as the board speaks it.
+"""The link to a board on Ethernet: words of its bus, read and written by Etherbone over UDP as the board speaks it.
 
-In: `etherbone://host:port`. Out: `EtherboneLink`, which answers to what `relay_hw.accel.fpga.line.Line` asks.
+In: `etherbone://host:port`. Out: `EtherboneLink`, which answers to what `relay_hw.accel.fpga.link.Link` asks.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from relay_hw.accel.fpga.line import LinkError
+from relay_hw.accel.fpga.link import LinkError
 
 PREFIX: Final = "etherbone://"
 PORT: Final = 1234
@@ -28,8 +28,8 @@ _LARGEST_PACKET: Final = 2048
 class EtherboneLink:
     """32-bit words on the bus of a board. Raises LinkError when the board does not answer in time."""
 
-    def __init__(self, line: socket.socket, name: str, seconds: float) -> None:
-        self._line = line
+    def __init__(self, endpoint: socket.socket, name: str, seconds: float) -> None:
+        self._socket = endpoint
         self._name = name
         self._seconds = seconds
         self._turn = 0
@@ -50,8 +50,8 @@ class EtherboneLink:
         return words
 
     def close(self) -> None:
-        """Give the line back."""
-        self._line.close()
+        """Close the link."""
+        self._socket.close()
 
     def _ask(self, writes: bytes, write_count: int, reads: Sequence[int], attempts: int) -> list[int]:
         """Send one packet, wait for the words it asks for. What was only read may be asked again."""
@@ -63,22 +63,22 @@ class EtherboneLink:
             words = self._exchange(packet, len(reads))
             if words is not None:
                 return words
-        raise LinkError(f"line {self._name} must answer in {self._seconds:g} seconds; is the board connected?")
+        raise LinkError(f"link {self._name} must answer in {self._seconds:g} seconds; is the board connected?")
 
     def _exchange(self, packet: bytes, count: int) -> list[int] | None:
         # Whatever else comes meanwhile.
         end = time.monotonic() + self._seconds
         try:
-            self._line.send(packet)
+            self._socket.send(packet)
             while time.monotonic() < end:
-                words = self._words_of(self._line.recv(_LARGEST_PACKET), count)
+                words = self._words_of(self._socket.recv(_LARGEST_PACKET), count)
                 if words is not None:
                     return words
             return None
         except TimeoutError:
             return None
         except OSError as error:
-            raise LinkError(f"line {self._name} must take data: {error}") from None
+            raise LinkError(f"link {self._name} must take data: {error}") from None
 
     def _words_of(self, answer: bytes, count: int) -> list[int] | None:
         """Words of the answer to the last packet; None for anything else."""
@@ -92,19 +92,19 @@ class EtherboneLink:
 def open_etherbone(address: str, seconds: float) -> EtherboneLink:
     """Open `etherbone://host` or `etherbone://host:port`; `seconds`: how long an answer may take. Raises LinkError."""
     host, _, port = address.removeprefix(PREFIX).partition(":")
-    line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    endpoint = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     try:
         number = int(port or PORT)
-        line.settimeout(seconds)
-        line.connect((host, number))
+        endpoint.settimeout(seconds)
+        endpoint.connect((host, number))
         # Boards answer to their own port number.
-        here = line.getsockname()[0]
-        line.close()
-        line = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        line.settimeout(seconds)
-        line.bind((here, number))
-        line.connect((host, number))
+        here = endpoint.getsockname()[0]
+        endpoint.close()
+        endpoint = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        endpoint.settimeout(seconds)
+        endpoint.bind((here, number))
+        endpoint.connect((host, number))
     except (OSError, ValueError, OverflowError) as error:
-        line.close()
+        endpoint.close()
         raise LinkError(f"port {address} must be {PREFIX}host:port of a board: {error}") from None
-    return EtherboneLink(line, address, seconds)
+    return EtherboneLink(endpoint, address, seconds)

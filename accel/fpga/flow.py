@@ -26,7 +26,7 @@ from relay_hw.accel.fpga.place.signs import without_copies
 from relay_hw.accel.fpga.report import Timing, read_timing, worst
 from relay_hw.accel.fpga.route import ITERATIONS, asked_mhz, is_large, place_and_route, promise, recipe, settings
 from relay_hw.accel.fpga.tools import run_tool, run_yosys, tool_version
-from relay_hw.accel.sim.kept import is_sealed, seal, sealed
+from relay_hw.accel.sim.result_cache import is_sealed, seal, sealed
 from relay_hw.support.progress import SILENT, Progress
 
 Result = TypeVar("Result")

@@ -1,4 +1,4 @@
-"""A board's System in LiteX: clocks, SDRAM controller, bus, host link and the accelerator, without a CPU.
+"""A board's SoC in LiteX: clocks, SDRAM controller, bus, host link and the accelerator, without a CPU.
 
 In: a JSON object on standard input. Out: one on standard output with Verilog, constraints and register addresses.
 A program of its own (`python -m relay_hw.accel.fpga.litex_soc`): LiteX counts in global state; fresh,
@@ -48,12 +48,12 @@ class Request:
 
 
 def build(request: Request) -> dict[str, Any]:
-    """Verilog, constraints and addresses of one System."""
+    """Verilog, constraints and addresses of one SoC."""
     board = find_board(request.board)
     platform = _module(f"litex_boards.platforms.{board.platform}").Platform(
         **dict(board.platform_arguments), toolchain="trellis"
     )
-    soc = _system(request, board, platform)
+    soc = _build_soc(request, board, platform)
     soc.finalize()
     output = platform.get_verilog(soc, name=TOP, special_overrides={_module("migen.fhdl.specials").Tristate: _Pads})
     export = _module("litex.soc.integration.export")
@@ -71,8 +71,8 @@ def _module(name: str) -> Any:
     return importlib.import_module(name)
 
 
-def _system(request: Request, board: Board, platform: Any) -> Any:
-    """The System as LiteX builds it; modules are added in the order of their dependencies."""
+def _build_soc(request: Request, board: Board, platform: Any) -> Any:
+    """The SoC as LiteX builds it; modules are added in the order of their dependencies."""
     core = _module("litex.soc.integration.soc_core")
     soc = core.SoCMini(platform, request.clock_hz, with_ctrl=False, bus_timeout=_BUS_TIMEOUT, ident="")
     soc.mem_map = {**soc.mem_map, "csr": CONTROL_BASE}
@@ -98,7 +98,7 @@ def _system(request: Request, board: Board, platform: Any) -> Any:
 
 
 def _clocks(request: Request, board: Board, platform: Any) -> Any:
-    """The System's clock, and that of the memory chip, from the board's oscillator."""
+    """The SoC's clock, and that of the memory chip, from the board's oscillator."""
     migen = _module("migen")
     clocks = _module("litex.gen").LiteXModule()
     clocks.rst = migen.Signal()
@@ -257,7 +257,7 @@ def _joined(soc: Any, narrow: Any, width: int) -> list[Any]:
     soc.next_command = stream.PipeValid(writes.cmd.description)
     soc.choice = stream.Multiplexer(writes.cmd.description, len(ports))
     chosen, command, count = soc.choice.source, soc.next_command.source, migen.Signal(steps)
-    # Registers both ways: the way through the crossbar and back is the longest of the System. One for each side, as the
+    # Registers both ways: the way through the crossbar and back is the longest of the SoC. One for each side, as the
     # buffers of write and read data are as far apart as the accelerator's scratchpads.
     waiting = [soc.choice.sink0, soc.choice.sink1]
     for port, sink in zip(ports, waiting, strict=True):
@@ -315,7 +315,7 @@ def _master_pins(beats: Any) -> dict[str, Any]:
 
 
 def _add_serial(soc: Any, request: Request, platform: Any) -> None:
-    """The serial line of the part's System, as a master of the bus."""
+    """The serial line of the part's SoC, as a master of the bus."""
     migen = _module("migen")
     serial = platform.request("serial")
     access, address = migen.Signal(), migen.Signal(32)

@@ -1,4 +1,4 @@
-"""The System for a bare part: accelerator, block RAM as its memory, and a serial line to the host.
+"""The SoC for a bare part: accelerator, block RAM as its memory, and a serial line to the host.
 
 In: a configuration, clock and line speed, the size of the memory. Out: the Verilog of its top module and its map.
 """
@@ -25,8 +25,8 @@ COMMAND_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class PartSystem:
-    """Sizes of the System. `memory_bytes` is a power of two; `divisor`: cycles of a bit on the line, at least 4."""
+class PartSoc:
+    """Sizes of the SoC. `memory_bytes` is a power of two; `divisor`: cycles of a bit on the line, at least 4."""
 
     config: AccelConfig
     part: Part
@@ -46,18 +46,18 @@ class PartSystem:
         return SocMap(self.part.name, self.config.name, self.config.hash32, self.clock_hz, self.memory_bytes, baud)
 
 
-def part_verilog(system: PartSystem) -> str:
+def part_verilog(soc: PartSoc) -> str:
     """The top module: pins clk_i, rst_ni, rx_i, tx_o and done_o."""
-    config = system.config
-    memory = {"DATA_BITS": config.axi_data_bits, "DEPTH": system.memory_bytes // config.bus_bytes}
+    config = soc.config
+    memory = {"DATA_BITS": config.axi_data_bits, "DEPTH": soc.memory_bytes // config.bus_bytes}
     return _TEXT.format(
         top=TOP,
-        divisor=system.divisor,
-        timeout=max(16, round(system.clock_hz * COMMAND_SECONDS)),
+        divisor=soc.divisor,
+        timeout=max(16, round(soc.clock_hz * COMMAND_SECONDS)),
         memory_page=MEMORY_BASE >> 28,
         registers_page=REGISTERS_BASE >> 28,
         beat=f"[{config.axi_data_bits - 1}:0]",
-        core=_sizes(core_parameters(config, system.part.multipliers)),
+        core=_sizes(core_parameters(config, soc.part.multipliers)),
         memory=_sizes(memory),
     )
 

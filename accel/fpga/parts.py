@@ -61,7 +61,7 @@ class Part:
     multiplier_rows: tuple[int, ...]
     # Not in the text that keys of bitstreams are made of: `flag` says the same there.
     family: Family = field(default=Family.ECP5, repr=False)
-    # Pins of the System for a part by port, where the tools choose none themselves.
+    # Pins of the SoC for a part by port, where the tools choose none themselves.
     pins: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def sites(self) -> tuple[Site, ...]:

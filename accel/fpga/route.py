@@ -16,7 +16,7 @@ from typing import Any, Final
 from relay_hw.accel.fpga.parts import Part
 from relay_hw.accel.fpga.place.refine import REFINEMENT, refined
 from relay_hw.accel.fpga.tools import Listener, run_tool
-from relay_hw.accel.sim.kept import sealed
+from relay_hw.accel.sim.result_cache import sealed
 from relay_hw.support.progress import Labelled, Progress
 
 # Routes that are too slow for the clock that is asked for are given up like those that share a wire: without that, a
@@ -27,7 +27,7 @@ _GIVE_UP_SLOW: Final = "--tmg-ripup"
 _ONLY_SLOW: Final = 40
 ITERATIONS: Final = 400
 _ITERATION: Final = re.compile(r"iter=(\d+) .*overused=(\d+) overuse=\d+ (?:tmgfail=(\d+))?")
-# nextpnr's defaults: delays are shorter by a quarter. A System on a large part is short of wires: the static placer
+# nextpnr's defaults: delays are shorter by a quarter. A SoC on a large part is short of wires: the static placer
 # makes them a fifth shorter, and router2 prices wires by how many want them, where router1 rips up without an end.
 _DEFAULTS: Final = ("--placer", "heap", "--router", "router1")
 # A clock so slow that nearly any placement reaches it: without regard to time `tiny` is placed and routed in three

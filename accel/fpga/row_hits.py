@@ -3,7 +3,7 @@
 In: a bank machine, before it is finalized. Out: the same, to the cycle, with a shorter way to what it decides.
 
 LiteDRAM compares the row of the request at hand with the open one and, to close a row early, with that of the request
-behind, in front of everything that it decides: the longest way of a System. The row of the request behind can be
+behind, in front of everything that it decides: the longest way of a SoC. The row of the request behind can be
 compared with the open one at once; once that request is at hand, a register says the same. Where a row is open and the
 request at hand meets it, the two comparisons are one; where not, nothing asks for the second.
 """

@@ -1,4 +1,4 @@
-"""What a driver must know of a System: where memory and registers lie, how the line runs, what the memory must be told.
+"""What a driver must know of a SoC: where memory and registers lie, how the link runs, what the memory must be told.
 
 In and out: `soc.json`, a file beside each bitstream.
 """
@@ -14,7 +14,7 @@ from relay_hw.accel.fpga.parts import FlowError
 from relay_hw.support import durable
 from relay_hw.support.documents import MOST_SETTINGS, DocumentError, parse_json, read_record, reason
 
-# Bus addresses that every System of this room uses.
+# Bus addresses that every SoC of this room uses.
 MEMORY_BASE: Final = 0x4000_0000
 REGISTERS_BASE: Final = 0xB000_0000
 SOC_FILE: Final = "soc.json"
@@ -40,9 +40,9 @@ class MemorySetup:
 
 @dataclass(frozen=True, slots=True)
 class SocMap:
-    """One System. `clock_hz`: the accelerator's clock; `baud`: bits a second of its serial line, 0 without one.
+    """One SoC. `clock_hz`: the accelerator's clock; `baud`: bits a second of its serial line, 0 without one.
 
-    `address`: where the board is found unless somebody says otherwise, as `relay_hw.accel.fpga.link` takes it. `setup`:
+    `address`: where the board is found unless somebody says otherwise, as `open_link` takes it. `setup`:
     what the memory must be told before its first use; None where it is ready by itself.
     """
 

@@ -20,7 +20,7 @@ from relay_hw.accel.fpga.parts import ECP5_PARTS
 from relay_hw.accel.fpga.tools import run_yosys, tool_version
 from relay_hw.accel.fpga.verilog import code_of
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.accel.sim.kept import is_sealed, sealed
+from relay_hw.accel.sim.result_cache import is_sealed, sealed
 from relay_hw.accel.sim.verilator import Form, rtl_files, user_cache_folder
 from relay_hw.support import durable
 

@@ -1,6 +1,6 @@
-"""A board as a device without a board: what it computes comes from the functional simulator, how long from its line.
+"""A board as a device without a board: what it computes comes from the functional simulator, how long from its link.
 
-In: a configuration, the map of a System, cycles of launches. Out: a `Device` whose line keeps the time of all that a
+In: a configuration, the map of a SoC, cycles of launches. Out: a `Device` whose link keeps the time of all that a
 host and the board exchange.
 """
 
@@ -10,9 +10,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from relay_hw.accel.fpga.device import FpgaDevice
-from relay_hw.accel.fpga.link import Link
 from relay_hw.accel.fpga.soc_map import SocMap
-from relay_hw.accel.fpga.timed_line import TimedLine
+from relay_hw.accel.fpga.timed_stream import TimedStream
+from relay_hw.accel.fpga.uartbone import UartboneLink
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.isa.program import Program, SectionKind
@@ -29,8 +29,8 @@ class TimedBoard:
     def __init__(self, config: AccelConfig, soc: SocMap, cycles: LaunchCycles) -> None:
         self._cycles = cycles
         self._data = FunctionalDevice(config)
-        self.line = TimedLine(config, soc)
-        self._driver = FpgaDevice(config, Link(self.line, soc.board), soc, timer=self.line)
+        self.stream = TimedStream(config, soc)
+        self._driver = FpgaDevice(config, UartboneLink(self.stream, soc.board), soc, timer=self.stream)
         self._program: Program | None = None
 
     @property
@@ -59,7 +59,7 @@ class TimedBoard:
         self._tell(stream)
         seconds = self._driver.launch(stream).seconds
         self._data.launch(stream)
-        return LaunchStats(self.line.launch_cycles, seconds=seconds)
+        return LaunchStats(self.stream.launch_cycles, seconds=seconds)
 
     def launches(self, jobs: Iterable[Job]) -> Iterator[Done]:
         """See `Overlapping.launches`, as it is where many have gone before."""
@@ -77,7 +77,7 @@ class TimedBoard:
                 yield Done(done.found, timed.stats)
 
     def _tell(self, stream: SectionKind) -> None:
-        """Let the line know how long launches of a stream take."""
+        """Tell the link how long launches of a stream take."""
         if self._program is None:
             raise AccelError("a program must be loaded before it is launched")
-        self.line.launch_cycles = self._cycles(self._program, stream)
+        self.stream.launch_cycles = self._cycles(self._program, stream)

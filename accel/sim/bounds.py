@@ -11,7 +11,7 @@ from relay_hw.accel.isa.errors import EncodeError
 from relay_hw.accel.isa.rules import dram_granules, gather_fetch_bytes, gather_rows
 from relay_hw.accel.isa.slots import instruction_slots
 from relay_hw.accel.isa.spec import Op, decode
-from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.dram_timing import MemoryModel
 
 # Cycles an instruction may spend outside its loops and bursts: decode, tokens, pipeline drain.
 _OVERHEAD = 64

@@ -137,7 +137,7 @@ def _functional(config: AccelConfig) -> Device:
 
 def _cycle(config: AccelConfig) -> Device:
     from relay_hw.accel.sim.cycle import CycleDevice
-    from relay_hw.accel.sim.memory import memory_model
+    from relay_hw.accel.sim.dram_timing import memory_model
 
     return CycleDevice(config, memory_model("standard"))
 

@@ -15,7 +15,7 @@ from relay_hw.accel.isa.errors import AccelError, ProgramError
 from relay_hw.accel.isa.program import Program, Section, SectionKind
 from relay_hw.accel.sim.bounds import cycle_bound
 from relay_hw.accel.sim.device import Bytes, LaunchStats, Window
-from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.accel.sim.registers import Core, ProtocolError
 from relay_hw.accel.sim.rtl_model import Answer, RtlModel
 from relay_hw.accel.sim.verilator import RTL_DIR, Build, Form, Waves, build_library

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.errors import AccelError
-from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.accel.sim.registers import ProtocolError
 
 _U8, _U32, _U64, _HANDLE = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_void_p

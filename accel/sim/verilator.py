@@ -24,7 +24,7 @@ from pathlib import Path
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.isa.gen_verilog import verilog_parameters
-from relay_hw.accel.sim.kept import kept
+from relay_hw.accel.sim.result_cache import kept
 from relay_hw.support.child import run_child, run_children
 from relay_hw.support.progress import SILENT, Progress
 

@@ -65,7 +65,7 @@ def strategies(text: str) -> list[str]:
 
 def memory(text: str) -> str:
     """The name of a memory model, with changed parameters. Raises ConfigError."""
-    from relay_hw.accel.sim.memory import memory_model
+    from relay_hw.accel.sim.dram_timing import memory_model
 
     memory_model(text)
     return text

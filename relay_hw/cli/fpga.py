@@ -20,7 +20,7 @@ from relay_hw.support.quote import line
 
 if TYPE_CHECKING:
     from relay_hw.accel.fpga.parts import Part
-    from relay_hw.accel.fpga.systems import System
+    from relay_hw.accel.fpga.socs import Soc
     from relay_hw.accel.isa.config import AccelConfig
 
 REPORT = "report.json"
@@ -53,17 +53,17 @@ def bitstream_command(args: Namespace, console: Console) -> int:
     from relay_hw.runtime.folder import replace_files
 
     config = load_config(args.config)
-    system, output, kept = _system(args, config), _writable(args.output), bitstreams_folder()
+    soc, output, kept = _soc(args, config), _writable(args.output), bitstreams_folder()
     # Before routing, which takes an hour: a wrong netlist need not be routed.
-    netlist = _netlist(args.programs, config, system.design.part, kept, console) if args.programs else None
+    netlist = _netlist(args.programs, config, soc.design.part, kept, console) if args.programs else None
     if netlist is not None and not netlist["ok"]:
         console.result({"netlist": netlist}, _netlist_text(netlist))
         return 1
-    built = build_bitstream(system.design, seeds_of(args), kept, console)
-    bitstream = output / f"{system.design.name}{toolchain(system.design.part).suffix}"
+    built = build_bitstream(soc.design, seeds_of(args), kept, console)
+    bitstream = output / f"{soc.design.name}{toolchain(soc.design.part).suffix}"
     report = built.report | {"macs_per_cycle": config.macs_per_cycle, "netlist": netlist}
     text = json.dumps(report, indent=2, sort_keys=True) + "\n"
-    texts = {SOC_FILE: system.map.to_json().encode(), REPORT: text.encode()}
+    texts = {SOC_FILE: soc.map.to_json().encode(), REPORT: text.encode()}
     replace_files(output, {bitstream.name: built.data, **texts})
     console.result(report | {"bitstream": str(bitstream)}, _text(report, bitstream))
     return 0
@@ -202,17 +202,17 @@ def _made(report: Path) -> dict[str, Any] | None:
         raise InputError(f"{report} must be the report of `relay-hw bitstream`: {error}") from None
 
 
-def _system(args: Namespace, config: AccelConfig) -> System:
+def _soc(args: Namespace, config: AccelConfig) -> Soc:
     from relay_hw.accel.fpga.boards import find_board
     from relay_hw.accel.fpga.parts import find_part
-    from relay_hw.accel.fpga.systems import PART_BAUD, PART_MEMORY_BYTES, PART_MHZ, board_system, part_system
+    from relay_hw.accel.fpga.socs import PART_BAUD, PART_MEMORY_BYTES, PART_MHZ, board_soc, part_soc
 
     if args.board is None:
         memory_bytes = args.memory_kib * 1024 if args.memory_kib else PART_MEMORY_BYTES
-        return part_system(config, find_part(args.part), args.clock or PART_MHZ, memory_bytes, args.baud or PART_BAUD)
+        return part_soc(config, find_part(args.part), args.clock or PART_MHZ, memory_bytes, args.baud or PART_BAUD)
     if args.memory_kib is not None:
         raise InputError("--memory-kib must be used with --part, not --board: a board's memory is fixed")
-    return board_system(config, find_board(args.board), args.clock, args.baud)
+    return board_soc(config, find_board(args.board), args.clock, args.baud)
 
 
 def _writable(folder: Path) -> Path:

@@ -17,7 +17,7 @@ COSTLY = 0.01
 
 def why_command(args: Namespace, console: Console) -> int:
     """Print the causes of lost cycles, the effect of changed hardware, and why operators stay on the host."""
-    from relay_hw.accel.sim.memory import memory_model
+    from relay_hw.accel.sim.dram_timing import memory_model
     from relay_hw.runtime.artifact import load_artifact
     from relay_hw.runtime.told import told_memory
     from relay_hw.runtime.why import explain

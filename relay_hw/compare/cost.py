@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.isa.program import SectionKind
 from relay_hw.accel.sim.cycle import CycleDevice
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.compare.energy import Energy, estimate
 from relay_hw.compare.places import Place
 from relay_hw.compare.work import NIBBLE, Work, network_work

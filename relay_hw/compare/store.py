@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import relay_hw
 from relay_hw import accel, tensorize
-from relay_hw.accel.sim.kept import read_bytes, read_row, write_bytes, write_row
+from relay_hw.accel.sim.result_cache import read_bytes, read_row, write_bytes, write_row
 from relay_hw.errors import InputError
 from relay_hw.support import durable
 from relay_hw.support.quote import file_name

@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from relay_hw.accel.fpga.area import Area, area_of
+from relay_hw.accel.fpga.board_sdram import board_memory
 from relay_hw.accel.fpga.boards import Board
-from relay_hw.accel.fpga.memory import board_memory
 from relay_hw.accel.fpga.parts import Part
 from relay_hw.accel.isa.config import SIZES, AccelConfig
 from relay_hw.accel.isa.errors import ConfigError
-from relay_hw.accel.sim.memory import MemoryModel, memory_model, memory_text
+from relay_hw.accel.sim.dram_timing import MemoryModel, memory_model, memory_text
 from relay_hw.explore.space import CLOCK, MEMORY, RESIDENT, RESIDENTS, STRATEGY, Point
 from relay_hw.target.accel.changes import MEMORY_KEYS
 from relay_hw.target.accel.clock import STANDARD

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from relay_hw.accel.isa.config import SIZES, AccelConfig
-from relay_hw.accel.sim.memory import MEMORY_MODELS
+from relay_hw.accel.sim.dram_timing import MEMORY_MODELS
 from relay_hw.errors import InputError
 from relay_hw.target.accel.changes import MEMORY_KEYS
 

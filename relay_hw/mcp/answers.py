@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from relay_hw import __version__
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.errors import InputError
 from relay_hw.mcp.bounded import bounded
 from relay_hw.report import LayerRow, Report, utilisation

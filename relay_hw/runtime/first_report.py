@@ -11,7 +11,7 @@ from dataclasses import replace
 from relay_hw import tensorize
 from relay_hw.accel.sim.cycle.losses import stretches
 from relay_hw.accel.sim.cycle.timing import Launch, time_stream
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.report import Network, Report
 from relay_hw.runtime.manifest import Manifest
 from relay_hw.runtime.profile import layer_owners, measured_report, pictures_of

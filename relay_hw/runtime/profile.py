@@ -20,7 +20,7 @@ from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.cycle.losses import Account, accounts, stretches
 from relay_hw.accel.sim.cycle.traffic import total_traffic, traffic_by_owner
 from relay_hw.accel.sim.device import Device, LaunchStats
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.accel.sim.names import CYCLE
 from relay_hw.errors import InputError
 from relay_hw.report import LayerRow, Picture, Report

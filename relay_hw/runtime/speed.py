@@ -18,7 +18,7 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.isa.program import Program, SectionKind
 from relay_hw.accel.sim.cycle.timing import time_stream
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.errors import RelayHwError
 from relay_hw.report import Figure, HostTime, Speed
 from relay_hw.runtime.artifact import Artifact
@@ -52,7 +52,7 @@ def speed_on(place: OnBoard, artifact: Artifact, host: HostTime | None, data: Ma
     launches = state.total(lambda name, stream: cycles(artifact.programs[name], stream))
     figures = [Figure("accelerator", launches / place.clock_hz)]
     soc = _map(place, artifact.config)
-    board = None if soc is None else line_seconds(artifact, soc, cycles, data)
+    board = None if soc is None else link_seconds(artifact, soc, cycles, data)
     if board is not None:
         figures += [Figure("with its link", board.alone), Figure("in a batch", board.batched)]
         figures += [] if host is None else [Figure("end to end", board.alone + host.seconds)]
@@ -82,7 +82,7 @@ def _map(place: OnBoard, config: AccelConfig) -> SocMap | None:
     return SocMap(board.name, config.name, config.hash32, place.clock_hz, board.sdram.size_bytes, board.baud)
 
 
-def line_seconds(
+def link_seconds(
     artifact: Artifact, soc: SocMap, cycles: LaunchCycles, data: Mapping[str, Any] | None = None
 ) -> LineSeconds | None:
     """Seconds with the SoC and its link; None if nothing is launched, or no sample can be run.
@@ -97,9 +97,9 @@ def line_seconds(
     executor = Executor(artifact, device)
 
     def spent(samples: Mapping[str, Any], count: int) -> float:
-        begin = device.line.now()
+        begin = device.stream.now()
         executor.run(samples, count, chunk=count)
-        return device.line.now() - begin
+        return device.stream.now() - begin
 
     try:
         given = data if data and artifact.has_control_flow else None

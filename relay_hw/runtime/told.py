@@ -5,7 +5,7 @@ In: a manifest, names. Out: names, and what is to be said about them.
 
 from __future__ import annotations
 
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.errors import InputError
 from relay_hw.runtime.manifest import Manifest
 from relay_hw.target.accel.board import OnBoard, on_board

@@ -13,7 +13,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from relay_hw.accel.sim.kept import locked
+from relay_hw.accel.sim.result_cache import locked
 from relay_hw.support import durable
 
 SEAL: Final = "seal.txt"

@@ -20,7 +20,7 @@ from relay_hw.accel.isa.spec import Op, Unit
 from relay_hw.accel.sim.causes import LOADS, Cause
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.cycle.losses import Account, accounts, together
-from relay_hw.accel.sim.memory import MemoryModel, memory_model
+from relay_hw.accel.sim.dram_timing import MemoryModel, memory_model
 from relay_hw.accel.sim.names import CYCLE
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function

@@ -18,7 +18,7 @@ from relay_hw.accel.fpga.vendor import estimate
 from relay_hw.accel.fpga.vendor.targets import TARGETS
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.sim import verilator
-from relay_hw.accel.sim.kept import read_bytes, read_row, write_bytes, write_row
+from relay_hw.accel.sim.result_cache import read_bytes, read_row, write_bytes, write_row
 from relay_hw.accel.sim.verilator import Build, build_library
 from tests.accel.fpga.test_flow import design
 from tests.flips import COUNTS, spoiled

@@ -32,7 +32,7 @@ WRITERS = {
     "accel/isa/gen_docs.py": "a source, renewed by hand",
     "accel/sim/rtl_model.py": "emptied before the simulator writes waves there",
     "accel/sim/verilator.py": "in a new folder",
-    "accel/sim/kept.py": "a lock, which is empty",
+    "accel/sim/result_cache.py": "a lock, which is empty",
     "accel/sim/bench/bench_acc_mem.py": "the bytes of a memory",
     "accel/sim/bench/runner.py": "in a folder of a test",
     "relay_hw/compare/store.py": "into memory",

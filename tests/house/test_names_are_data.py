@@ -107,8 +107,8 @@ WRITERS: dict[str, dict[str, str]] = {
     "relay_hw/cli/compare.py": {"found.to_text(console.width)": "lines of compare/table.py"},
     "relay_hw/cli/doctor.py": {"', '.join(missing)": "words of find_tools", "version": "a cell of a table"},
     "relay_hw/cli/fpga.py": {
-        "system.design.name": "a part or board, and the checked name of a configuration",
-        "toolchain(system.design.part).suffix": "one of two",
+        "soc.design.name": "a part or board, and the checked name of a configuration",
+        "toolchain(soc.design.part).suffix": "one of two",
         "json.dumps(report, indent=2, sort_keys=True)": "JSON",
         "json.dumps(row, indent=2)": "JSON",
         "json.dumps(estimated, indent=2, sort_keys=True)": "JSON",

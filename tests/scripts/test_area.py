@@ -13,7 +13,7 @@ import pytest
 from relay_hw.accel.fpga import synth
 from relay_hw.accel.fpga.tools import run_yosys
 from relay_hw.accel.isa.config import load_config
-from relay_hw.accel.sim.kept import seal
+from relay_hw.accel.sim.result_cache import seal
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))

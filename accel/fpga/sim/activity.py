@@ -27,8 +27,8 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import Program, SectionKind
 from relay_hw.accel.isa.spec import REGISTER
 from relay_hw.accel.sim.device import Bytes, LaunchStats
-from relay_hw.accel.sim.kept import kept
-from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.dram_timing import MemoryModel
+from relay_hw.accel.sim.result_cache import kept
 from relay_hw.accel.sim.rtl_device import RtlDevice
 from relay_hw.accel.sim.verilator import HARNESS_DIR, LIBRARY, find_compiler, user_cache_folder
 from relay_hw.support.child import run_child

@@ -1,4 +1,4 @@
-// A board in simulation: the verilated System with a clock, and its serial line behind a TCP socket.
+// A board in simulation: the verilated SoC with a clock, and its serial line behind a TCP socket.
 // Usage: board DIVISOR [PATIENCE]; prints the address it listens on, serves one host at a time, ends with its standard
 // input. A host that says nothing for PATIENCE seconds, though it waits for nothing, leaves to another one that waits.
 // Each line of the standard input is answered by the cycles so far; the first one also makes the host's own time pass
@@ -23,7 +23,7 @@
 
 namespace {
 
-// Sends bytes of the host to the System: start bit, eight data bits, stop bit.
+// Sends bytes of the host to the SoC: start bit, eight data bits, stop bit.
 class Sender {
 public:
     explicit Sender(unsigned divisor) : divisor_{divisor} {}
@@ -50,7 +50,7 @@ private:
     unsigned bits_ = 0, left_ = 0, count_ = 0;
 };
 
-// Receives bytes of the System, sampled in the middle of each bit.
+// Receives bytes of the SoC, sampled in the middle of each bit.
 class Receiver {
 public:
     explicit Receiver(unsigned divisor) : divisor_{divisor} {}
@@ -116,7 +116,7 @@ int listen_on_any_port() {
     return server;
 }
 
-// Cycles that the System gets after the line fell silent: answers on their way, reset, refresh.
+// Cycles that the SoC gets after the line fell silent: answers on their way, reset, refresh.
 constexpr unsigned kTail = 1u << 18;
 constexpr unsigned kLookEvery = 256;
 constexpr unsigned kLead = 1u << 14;

@@ -1,6 +1,6 @@
-"""A System's Verilog as a running board: built with Verilator, started as a process, reached by TCP or UDP.
+"""A SoC's Verilog as a running board: built with Verilator, started as a process, reached by TCP or UDP.
 
-In: Verilog sources and the names of the pins. Out: an address that `relay_hw.accel.fpga.link.open_link` takes.
+In: Verilog sources and the names of the pins. Out: an address that `relay_hw.accel.fpga.open_link.open_link` takes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from relay_hw.accel.sim.kept import kept
+from relay_hw.accel.sim.result_cache import kept
 from relay_hw.accel.sim.verilator import (
     COMPILE_JOBS,
     Toolchain,

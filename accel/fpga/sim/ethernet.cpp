@@ -1,4 +1,4 @@
-// A board on Ethernet in simulation: the verilated System with a clock, its RGMII pins behind a UDP socket.
+// A board on Ethernet in simulation: the verilated SoC with a clock, its RGMII pins behind a UDP socket.
 // Usage: board; prints the address it listens on, ends with its standard input.
 // Datagrams of the host travel as frames of a peer at 192.168.1.100, which asks by ARP where the board is, and before each
 // of them others that the board must leave alone.
@@ -31,7 +31,7 @@ constexpr Ip kBoardIp{192, 168, 1, 50}, kOtherIp{192, 168, 1, 51}, kHostIp{192, 
 constexpr unsigned kPort = 1234, kArp = 0x0806, kIp = 0x0800, kUdp = 17, kAsks = 1, kTells = 2;
 // Bytes between two frames, and the least of a frame without its check.
 constexpr unsigned kGap = 16, kLeast = 60;
-// Cycles that the System gets after the line fell silent, and between two looks at the socket.
+// Cycles that the SoC gets after the line fell silent, and between two looks at the socket.
 constexpr unsigned kTail = 1u << 16, kLookEvery = 64;
 constexpr unsigned kLead = 1u << 14;
 

@@ -14,12 +14,12 @@ from typing import Final
 from relay_hw.accel.fpga.flow import Design, synthesised
 from relay_hw.accel.fpga.parts import Family, Part
 from relay_hw.accel.fpga.sim.board import BoardModel
-from relay_hw.accel.fpga.systems import System, core_files
+from relay_hw.accel.fpga.socs import Soc, core_files
 from relay_hw.accel.fpga.tools import run_yosys
 from relay_hw.accel.fpga.vendor.ip import IP, ip_verilog, ports
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.gen_verilog import verilog_parameters
-from relay_hw.accel.sim.kept import sealed
+from relay_hw.accel.sim.result_cache import sealed
 from relay_hw.accel.sim.rtl_device import RtlDevice, Sources
 from relay_hw.accel.sim.selftest import Finding, self_test
 from relay_hw.support.progress import SILENT, Progress
@@ -47,12 +47,12 @@ def netlist_verilog(design: Design, folder: Path, progress: Progress = SILENT) -
     return file.read_text()
 
 
-def netlist_board(system: System, folder: Path, progress: Progress = SILENT) -> BoardModel:
-    """A System for a part, as its netlist. Raises FlowError."""
-    cells = {path.name: path.read_text() for path in cell_models(system.design.part.family)}
-    files = {NETLIST: netlist_verilog(system.design, folder, progress), **cells}
+def netlist_board(soc: Soc, folder: Path, progress: Progress = SILENT) -> BoardModel:
+    """A SoC for a part, as its netlist. Raises FlowError."""
+    cells = {path.name: path.read_text() for path in cell_models(soc.design.part.family)}
+    files = {NETLIST: netlist_verilog(soc.design, folder, progress), **cells}
     # Megabytes of C++, run for seconds.
-    return BoardModel(system.design.top, files, level="-O1")
+    return BoardModel(soc.design.top, files, level="-O1")
 
 
 def core_design(config: AccelConfig, part: Part) -> Design:

@@ -1,6 +1,6 @@
-"""The System of a board in simulation: the Verilog that is placed and routed, with models of pads, PLL and memory chip.
+"""The SoC of a board in simulation: the Verilog that is placed and routed, with models of pads, PLL and memory chip.
 
-In: a board's System. Out: what `relay_hw.accel.fpga.sim.board` builds; time is counted in cycles of the System's clock.
+In: a board's SoC. Out: what `relay_hw.accel.fpga.sim.board` builds; time is counted in cycles of the SoC's clock.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from relay_hw.accel.fpga.board_top import cycles
 from relay_hw.accel.fpga.boards import Board, HostLink, SdramChip
 from relay_hw.accel.fpga.sim.board import ETHERNET, SERIAL, BoardModel
-from relay_hw.accel.fpga.systems import System
+from relay_hw.accel.fpga.socs import Soc
 
 TOP: Final = "fpga_board_sim"
 _HERE: Final = Path(__file__).parent
@@ -21,12 +21,12 @@ _MODELS: Final = (*(_HERE / "ecp5" / f"{name}.v" for name in _CELLS), _HERE / "s
 _POWER_UP_NS: Final = 100_000
 
 
-def simulated_board(board: Board, system: System) -> BoardModel:
-    """The model of a board with its memory chip and its line to the host."""
+def simulated_board(board: Board, soc: Soc) -> BoardModel:
+    """The model of a board with its memory chip and its link to the host."""
     models = {path.name: path.read_text() for path in _MODELS}
-    wrapper = _wrapper(board, system.map.clock_hz)
+    wrapper = _wrapper(board, soc.map.clock_hz)
     harness = SERIAL if board.link is HostLink.SERIAL else ETHERNET
-    return BoardModel(TOP, {**system.design.files, **models, f"{TOP}.v": wrapper}, harness=harness)
+    return BoardModel(TOP, {**soc.design.files, **models, f"{TOP}.v": wrapper}, harness=harness)
 
 
 def chip_parameters(chip: SdramChip, clock_hz: int) -> dict[str, int]:

@@ -1,6 +1,6 @@
-"""What the accelerator takes of another maker's part, by yosys; results are kept by their content.
+"""What the accelerator takes of another vendor's part, by yosys; results are kept by their content.
 
-In: a target, a configuration, a folder for results. Out: counts of cells; estimates, because the maker's own tools
+In: a target, a configuration, a folder for results. Out: counts of cells; estimates, because the vendor's own tools
 pack cells otherwise.
 """
 
@@ -15,7 +15,7 @@ from relay_hw.accel.fpga.tools import run_yosys, tool_version
 from relay_hw.accel.fpga.vendor.ip import IP, ip_verilog
 from relay_hw.accel.fpga.vendor.targets import Form, Target
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.accel.sim.kept import is_sealed, sealed
+from relay_hw.accel.sim.result_cache import is_sealed, sealed
 from relay_hw.support.progress import SILENT, Progress
 
 _DONE, _ESTIMATED = "stat.txt", "estimated"

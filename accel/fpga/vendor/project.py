@@ -21,7 +21,7 @@ from relay_hw.support.quote import comment, markdown, tcl_word
 FOLDER: Final = Path(__file__).parent
 MARK: Final = "board.json"
 BITSTREAM: Final = "relay_hw.bit"
-# Of a line that is no serial port: the driver asks for one.
+# Of a link that is no serial port: the driver asks for one.
 _BAUD: Final = 1_000_000
 _SCRIPTS: Final = {
     Form.VIVADO: {"project.tcl": "vivado.tcl"},

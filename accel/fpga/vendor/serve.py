@@ -124,14 +124,14 @@ def serve(bus: Bus, bind: str, port: int, patience: float) -> None:
         host = server.accept()[0]
         try:
             host.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            talk(bus, Line(host, server, patience))
+            talk(bus, Connection(host, server, patience))
         except OSError as error:
             print(f"host left: {error}", flush=True)
         finally:
             host.close()
 
 
-class Line:
+class Connection:
     """The connection of one host, which must not keep the others away for ever."""
 
     def __init__(self, host: socket.socket, server: socket.socket, patience: float) -> None:
@@ -160,10 +160,10 @@ class Line:
         data = b""
         while len(data) < size:
             self._wait()
-            piece = self.host.recv(size - len(data))
-            if not piece:
+            chunk = self.host.recv(size - len(data))
+            if not chunk:
                 break
-            data += piece
+            data += chunk
         return data
 
     def send(self, data: bytes) -> None:
@@ -172,19 +172,19 @@ class Line:
         self.host.sendall(data)
 
 
-def talk(bus: Bus, line: Line) -> None:
+def talk(bus: Bus, connection: Connection) -> None:
     """Commands of one host until it leaves, or sends what is none. Each is of at most 1,026 bytes."""
     while True:
-        line.begin()
-        head = line.receive(6)
+        connection.begin()
+        head = connection.receive(6)
         if len(head) < 6:
             return
         command, count, word = struct.unpack(">BBI", head)
         address = 4 * word % (1 << 32)
         if command == READ:
-            line.send(struct.pack(f">{count}I", *bus.read(address, count)))
+            connection.send(struct.pack(f">{count}I", *bus.read(address, count)))
         elif command == WRITE:
-            data = line.receive(4 * count)
+            data = connection.receive(4 * count)
             if len(data) < 4 * count:
                 return
             bus.write(address, struct.unpack(f">{count}I", data))

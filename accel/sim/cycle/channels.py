@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.accel.sim.memory import MemoryModel, WriteOrder
+from relay_hw.accel.sim.dram_timing import MemoryModel, WriteOrder
 
 NEVER = 1 << 62
 # Cycles from the one in which a write is taken into the AW register to the first one with its first beat on the bus.

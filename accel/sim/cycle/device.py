@@ -12,8 +12,8 @@ from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.isa.program import Program, SectionKind
 from relay_hw.accel.sim.cycle.timing import Timing, time_code
 from relay_hw.accel.sim.device import Bytes, LaunchStats
+from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.accel.sim.functional import FunctionalDevice
-from relay_hw.accel.sim.memory import MemoryModel
 
 
 class CycleDevice:

@@ -19,9 +19,9 @@ from relay_hw.accel.sim.cycle.front import Front, Queue
 from relay_hw.accel.sim.cycle.hazards import OutputHazards
 from relay_hw.accel.sim.cycle.load import LoadData
 from relay_hw.accel.sim.cycle.sdram import Chip
-from relay_hw.accel.sim.cycle.work import Work
+from relay_hw.accel.sim.cycle.unit_work import Work
 from relay_hw.accel.sim.cycle.writes import DEPTH, InpWrites
-from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.dram_timing import MemoryModel
 
 # A slot of COMPUTE in cycle t has its last effect in cycle t + this.
 COMPUTE_DEPTH = 10

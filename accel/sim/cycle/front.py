@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from relay_hw.accel.sim.cycle.channels import NEVER
-from relay_hw.accel.sim.cycle.work import Work
+from relay_hw.accel.sim.cycle.unit_work import Work
 
 # Sizes of the fetch unit: instructions in its buffer, instructions of one burst at most.
 FETCH_BUFFER = 32

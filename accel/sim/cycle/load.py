@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.accel.sim.cycle.channels import NEVER, ReadChannel
 from relay_hw.accel.sim.cycle.sdram import SdramReads
-from relay_hw.accel.sim.cycle.work import Windows, Work
+from relay_hw.accel.sim.cycle.unit_work import Windows, Work
 from relay_hw.accel.sim.cycle.writes import DEPTH, InpWrites
 
 # A step of LOAD writes INP this many cycles later, a read of GATHER's row buffer this many.

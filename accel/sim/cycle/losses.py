@@ -20,7 +20,7 @@ from relay_hw.accel.sim.causes import LOADS, Cause
 from relay_hw.accel.sim.cycle.engine import Span
 from relay_hw.accel.sim.cycle.load import READ_AHEAD, STEP_AHEAD
 from relay_hw.accel.sim.cycle.timing import Timing
-from relay_hw.accel.sim.cycle.work import Work
+from relay_hw.accel.sim.cycle.unit_work import Work
 
 Key = TypeVar("Key", Cause, str)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.sim.cycle.channels import FIRST_BEAT, NEVER, Chunk
-from relay_hw.accel.sim.memory import MemoryModel, Sdram
+from relay_hw.accel.sim.dram_timing import MemoryModel, Sdram
 
 _READ, _WRITE = 0, 1
 _CLOSED = -1

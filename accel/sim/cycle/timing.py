@@ -12,9 +12,9 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import SMALLEST, Section, decode_instructions
 from relay_hw.accel.isa.spec import Op, Unit
 from relay_hw.accel.sim.cycle.engine import Engine, Span
-from relay_hw.accel.sim.cycle.work import Work, work_of
+from relay_hw.accel.sim.cycle.unit_work import Work, work_of
 from relay_hw.accel.sim.cycle.writes import InpWrites
-from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.dram_timing import MemoryModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing_extensions import assert_never
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from relay_hw.accel.isa.program import Instr
 from relay_hw.accel.isa.spec import Mem, Unit
-from relay_hw.accel.sim.cycle.work import Work, work_of
+from relay_hw.accel.sim.cycle.unit_work import Work, work_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@
 
 namespace vta {
 
-// When a memory without SDRAM takes addresses and data of writes. Mirrored by WriteOrder in accel/sim/memory.py.
+// When a memory without SDRAM takes addresses and data of writes. Mirrored by WriteOrder in accel/sim/dram_timing.py.
 enum WriteOrder : uint32_t { kAddressFirst, kDataShown, kDataFirst, kAny };
 
 // Mirrored field by field in accel/sim/rtl_model.py.

@@ -1,4 +1,4 @@
-// When an SDRAM behind the AXI port answers: the model of accel/sim/memory.py (Sdram), edge by edge.
+// When an SDRAM behind the AXI port answers: the model of accel/sim/dram_timing.py (Sdram), edge by edge.
 // One beat at a time has the chip. `decide` comes first at an edge and sees what happened at edges before it. What the
 // bus brings when the controller is not ready waits in a register; read beats pass one, and wait in one behind it.
 #ifndef VTA_SDRAM_H_

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from relay_hw.accel.fpga.board_sdram import board_memory
 from relay_hw.accel.fpga.boards import find_board
-from relay_hw.accel.fpga.memory import board_memory
 from relay_hw.accel.fpga.parts import FlowError
-from relay_hw.accel.sim.memory import memory_text
+from relay_hw.accel.sim.dram_timing import memory_text
 from relay_hw.errors import InputError
 
 

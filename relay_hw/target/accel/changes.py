@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.errors import ConfigError
 from relay_hw.accel.sim.causes import LOST, Cause
-from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.errors import InputError
 
 # Sizes that a program does not depend on: it runs as it is.

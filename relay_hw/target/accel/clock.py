@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.sim.cycle.timing import Launch, launch_of
-from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.tensorize.target import Instruction, Memory, Target
 
 # The memory that a build is made for where none is named.

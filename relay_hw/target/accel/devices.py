@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.errors import AccelError
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.accel.sim.names import CYCLE, FUNCTIONAL, RTL
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.support.progress import SILENT, Progress
@@ -101,7 +101,7 @@ def _open_rtl(config: AccelConfig, options: DeviceOptions) -> Device:
 
 def _open_fpga(config: AccelConfig, options: DeviceOptions) -> Device:
     from relay_hw.accel.fpga.device import FpgaDevice
-    from relay_hw.accel.fpga.link import open_link
+    from relay_hw.accel.fpga.open_link import open_link
     from relay_hw.accel.fpga.soc_map import load_map
 
     missing = InputError("device fpga must have a port and the folder of its bitstream: --port PORT --soc FOLDER")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from relay_hw import tensorize
 from relay_hw.accel.isa.program import SectionKind
 from relay_hw.accel.sim.cycle.timing import time_stream
-from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.ir.expr import Function
 from relay_hw.support.progress import Progress
 from relay_hw.target.accel.residency import Footprints

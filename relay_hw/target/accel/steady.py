@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import Program, SectionKind
 from relay_hw.accel.sim.cycle.timing import time_stream
-from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.target.accel.residency import Footprints, Holding
 
 # Cycles, or another count, of one launch of a region's stream.

@@ -17,7 +17,7 @@ from relay_hw import tensorize
 from relay_hw.accel import isa
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.sim import cycle
-from relay_hw.accel.sim.kept import locked, read_row, write_row
+from relay_hw.accel.sim.result_cache import locked, read_row, write_row
 from relay_hw.accel.sim.verilator import user_cache_folder
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import Function

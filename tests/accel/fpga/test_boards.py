@@ -1,4 +1,4 @@
-"""Boards: what LiteX makes of their System, the same text every time, and what its driver is told."""
+"""Boards: what LiteX makes of their SoC, the same text every time, and what its driver is told."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from relay_hw.accel.fpga import board_top
-from relay_hw.accel.fpga.board_top import BoardSystem, cycles, memory_setup
+from relay_hw.accel.fpga.board_top import BoardSoc, cycles, memory_setup
 from relay_hw.accel.fpga.boards import BOARDS, Board, find_board
 from relay_hw.accel.fpga.parts import FlowError
 from relay_hw.accel.fpga.sim.soc import chip_parameters
 from relay_hw.accel.fpga.soc_map import SocMap, load_map
-from relay_hw.accel.fpga.systems import System, board_system
+from relay_hw.accel.fpga.socs import Soc, board_soc
 from relay_hw.accel.isa.config import load_config
 from tests.accel.fpga.extra import needs_litex
 
@@ -26,30 +26,30 @@ ULX3S = find_board("ulx3s-85f")
 
 
 @pytest.fixture(scope="module")
-def made() -> Callable[[Board], System]:
-    systems: dict[str, System] = {}
+def made() -> Callable[[Board], Soc]:
+    socs: dict[str, Soc] = {}
 
-    def make(board: Board) -> System:
-        if board.name not in systems:
-            systems[board.name] = board_system(TINY, board)
-        return systems[board.name]
+    def make(board: Board) -> Soc:
+        if board.name not in socs:
+            socs[board.name] = board_soc(TINY, board)
+        return socs[board.name]
 
     return make
 
 
-def top(system: System) -> str:
-    return system.design.files["fpga_board.v"]
+def top(soc: Soc) -> str:
+    return soc.design.files["fpga_board.v"]
 
 
 @needs_litex
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.name)
 def test_the_same_text_every_time(
-    board: Board, made: Callable[[Board], System], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    board: Board, made: Callable[[Board], Soc], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = made(board)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONHASHSEED", "7")
-    assert board_system(TINY, board) == first
+    assert board_soc(TINY, board) == first
     text = top(first)
     assert not re.search(r"20\d\d-\d\d|LiteX \(|litex-|/home|/usr|site-packages|Date|Version", text)
     assert str(Path.home()) not in text
@@ -57,7 +57,7 @@ def test_the_same_text_every_time(
 
 @needs_litex
 @pytest.mark.parametrize("board", BOARDS, ids=lambda board: board.name)
-def test_every_port_has_its_pin(board: Board, made: Callable[[Board], System]) -> None:
+def test_every_port_has_its_pin(board: Board, made: Callable[[Board], Soc]) -> None:
     head = re.search(r"module fpga_board \((.*?)\);", top(made(board)), re.DOTALL)
     assert head is not None
     ports: set[str] = set()
@@ -83,7 +83,7 @@ def loop(text: str) -> dict[str, int]:
 @pytest.mark.parametrize("mhz", [25, 60, 80, 100])
 def test_the_loop_makes_the_clock_and_its_phase(mhz: int) -> None:
     for board in BOARDS:
-        text = top(board_system(TINY, board, mhz))
+        text = top(board_soc(TINY, board, mhz))
         numbers = loop(text)
         # The loop feeds back one of its outputs.
         back = re.search(r'\.FEEDBK_PATH\s*\("INT_O(\w+)"\)', text)
@@ -100,7 +100,7 @@ def test_the_loop_makes_the_clock_and_its_phase(mhz: int) -> None:
 
 
 @needs_litex
-def test_the_map_survives_its_file(made: Callable[[Board], System], tmp_path: Path) -> None:
+def test_the_map_survives_its_file(made: Callable[[Board], Soc], tmp_path: Path) -> None:
     soc = made(ULX3S).map
     (tmp_path / "soc.json").write_text(soc.to_json())
     assert load_map(tmp_path) == soc
@@ -172,25 +172,25 @@ def test_what_is_refused() -> None:
     with pytest.raises(FlowError, match="board must be one of ulx3s-85f, colorlight-i5, not icebreaker"):
         find_board("icebreaker")
     with pytest.raises(FlowError, match="clock of ulx3s-85f must be from 20 to 100 MHz, not 120"):
-        BoardSystem(TINY, ULX3S, 120_000_000, 1_000_000)
+        BoardSoc(TINY, ULX3S, 120_000_000, 1_000_000)
     with pytest.raises(FlowError, match="baud must be at most a quarter of the clock, not 30000000"):
-        BoardSystem(TINY, ULX3S, 80_000_000, 30_000_000)
+        BoardSoc(TINY, ULX3S, 80_000_000, 30_000_000)
 
 
 @needs_litex
 def test_a_clock_that_the_loop_cannot_make() -> None:
     with pytest.raises(FlowError, match=r"clock must be one that the board's PLL can make, not 77\.77 MHz"):
-        board_system(TINY, ULX3S, 77.77)
+        board_soc(TINY, ULX3S, 77.77)
 
 
 def test_without_litex(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(board_top.importlib.util, "find_spec", lambda name: None if name == "litedram" else object())
     with pytest.raises(FlowError, match=r"litedram must be installed: pip install 'relay-hw\[fpga\]'"):
-        board_system(TINY, ULX3S)
+        board_soc(TINY, ULX3S)
 
 
 @needs_litex
 def test_what_litex_says_is_told() -> None:
     board = replace(ULX3S, name="nowhere")
-    with pytest.raises(FlowError, match=r"LiteX must build the System of nowhere, not stop: .*board must be one of"):
-        board_system(TINY, board)
+    with pytest.raises(FlowError, match=r"LiteX must build the SoC of nowhere, not stop: .*board must be one of"):
+        board_soc(TINY, board)

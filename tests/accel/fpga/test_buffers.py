@@ -11,10 +11,10 @@ import pytest
 
 from relay_hw.accel.fpga.buffers import Buffers, end_of_buffers, second_buffers
 from relay_hw.accel.fpga.device import FpgaDevice
-from relay_hw.accel.fpga.link import Link
 from relay_hw.accel.fpga.soc_map import SocMap
 from relay_hw.accel.fpga.timed_board import TimedBoard
-from relay_hw.accel.fpga.timed_line import TimedLine
+from relay_hw.accel.fpga.timed_stream import TimedStream
+from relay_hw.accel.fpga.uartbone import UartboneLink
 from relay_hw.accel.isa.config import config_names, load_config
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.isa.program import Program, SectionKind
@@ -88,13 +88,13 @@ def test_launches_of_many_samples_are_those_of_each() -> None:
     assert found == outcomes(FunctionalDevice(TINY), program, jobs)
 
 
-def driver(soc: SocMap) -> tuple[FpgaDevice, TimedLine]:
-    line = TimedLine(TINY, soc)
+def driver(soc: SocMap) -> tuple[FpgaDevice, TimedStream]:
+    line = TimedStream(TINY, soc)
     line.launch_cycles = 8000
-    return FpgaDevice(TINY, Link(line, "test"), soc, timer=line), line
+    return FpgaDevice(TINY, UartboneLink(line, "test"), soc, timer=line), line
 
 
-def sent(device: FpgaDevice, line: TimedLine, program: Program, count: int) -> list[int]:
+def sent(device: FpgaDevice, line: TimedStream, program: Program, count: int) -> list[int]:
     """Bytes that went to the board for each of so many launches."""
     device.load(program)
     found = [line.exchanged.to_board]

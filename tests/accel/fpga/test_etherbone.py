@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relay_hw.accel.fpga.etherbone import EtherboneLink, open_etherbone
-from relay_hw.accel.fpga.line import LinkError
-from relay_hw.accel.fpga.link import open_link
+from relay_hw.accel.fpga.link import LinkError
+from relay_hw.accel.fpga.open_link import open_link
 
 
 class Board:
@@ -109,11 +109,11 @@ def test_a_lost_answer_of_a_read_is_asked_for_again() -> None:
     fresh.words[20] = 9
     assert link.read(20, 1) == [9]
     fresh.drop = 1
-    message = r"line etherbone://127\.0\.0\.2:\d+ must answer in 0\.2 seconds; is the board connected\?"
+    message = r"link etherbone://127\.0\.0\.2:\d+ must answer in 0\.2 seconds; is the board connected\?"
     with pytest.raises(LinkError, match=message):
         link.write(24, [1])
     fresh.stop()
-    with pytest.raises(LinkError, match=r"line etherbone://127\.0\.0\.2:\d+ must "):
+    with pytest.raises(LinkError, match=r"link etherbone://127\.0\.0\.2:\d+ must "):
         link.read(16, 1)
     link.close()
 

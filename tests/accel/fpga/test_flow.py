@@ -18,7 +18,7 @@ from relay_hw.accel.fpga.flow import Design, build_bitstream, is_built
 from relay_hw.accel.fpga.part_top import FPGA_RTL
 from relay_hw.accel.fpga.parts import FlowError, find_part
 from relay_hw.accel.fpga.tools import find_tool, run_tool
-from relay_hw.accel.sim.kept import seal
+from relay_hw.accel.sim.result_cache import seal
 from tests.accel.fpga.extra import needs_tools
 from tests.told import told
 

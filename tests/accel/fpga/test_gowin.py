@@ -16,7 +16,7 @@ from relay_hw.accel.fpga.families import toolchain
 from relay_hw.accel.fpga.flow import build_bitstream
 from relay_hw.accel.fpga.parts import PARTS, Family, FlowError, find_part
 from relay_hw.accel.fpga.report import read_timing
-from relay_hw.accel.fpga.systems import part_system
+from relay_hw.accel.fpga.socs import part_soc
 from relay_hw.accel.isa.config import load_config
 from tests.accel.fpga.extra import needs_gowin
 from tests.accel.fpga.test_flow import design
@@ -79,7 +79,7 @@ def test_what_has_no_room_is_not_placed(tmp_path: Path) -> None:
 
 
 def test_each_port_of_the_system_has_a_pin_of_its_own() -> None:
-    made = part_system(load_config("tiny"), PART, memory_bytes=4096).design
+    made = part_soc(load_config("tiny"), PART, memory_bytes=4096).design
     ports = set(re.findall(r"^    (?:in|out)put wire (\w+)", made.files[f"{made.top}.v"], re.M))
     rows = re.findall(r'^IO_LOC "(\w+)" (\d+);$', made.constraints, re.M)
     assert {port for port, _ in rows} == ports and len({pin for _, pin in rows}) == len(ports) == 5

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay_hw.accel.fpga.line import LinkError
-from relay_hw.accel.fpga.link import Link, hurry, open_link
+from relay_hw.accel.fpga.link import LinkError
+from relay_hw.accel.fpga.open_link import hurry, open_link
+from relay_hw.accel.fpga.uartbone import UartboneLink
 
 
 class Bus:
@@ -53,7 +54,7 @@ class Bus:
 )
 def test_what_was_written_is_read(words: list[int], address: int) -> None:
     bus = Bus()
-    link = Link(bus, "test")
+    link = UartboneLink(bus, "test")
     link.write(address, words)
     assert bus.words == {address // 4 + k: word for k, word in enumerate(words)}
     assert link.read(address, len(words)) == words
@@ -63,8 +64,8 @@ def test_what_was_written_is_read(words: list[int], address: int) -> None:
 
 def test_a_silent_line_is_an_error_and_leaves_nothing_behind() -> None:
     bus = Bus(silent_after=6)
-    link = Link(bus, "ttyX")
-    with pytest.raises(LinkError, match=r"line ttyX must give 8 bytes in time, not 6; is the board connected\?"):
+    link = UartboneLink(bus, "ttyX")
+    with pytest.raises(LinkError, match=r"link ttyX must give 8 bytes in time, not 6; is the board connected\?"):
         link.read(0, 2)
 
 
@@ -86,10 +87,10 @@ class Trickle(Bus):
 
 def test_a_line_that_goes_on_and_on_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(0, 10_000, 2))
-    monkeypatch.setattr("relay_hw.accel.fpga.link.time.monotonic", lambda: next(clock))
+    monkeypatch.setattr("relay_hw.accel.fpga.uartbone.time.monotonic", lambda: next(clock))
     board = Trickle()
-    with pytest.raises(LinkError, match="line ttyX must give 8 bytes in time, not 1"):
-        Link(board, "ttyX").read(0, 2)
+    with pytest.raises(LinkError, match="link ttyX must give 8 bytes in time, not 1"):
+        UartboneLink(board, "ttyX").read(0, 2)
     assert board.is_closed and board.reads < 10
 
 

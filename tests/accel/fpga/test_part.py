@@ -1,4 +1,4 @@
-"""The System for a bare part, simulated whole: the driver of boards talks to its serial line."""
+"""The SoC for a bare part, simulated whole: the driver of boards talks to its serial line."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from relay_hw.accel.fpga.device import FpgaDevice
-from relay_hw.accel.fpga.line import Line, LinkError
-from relay_hw.accel.fpga.link import Link, open_link
-from relay_hw.accel.fpga.part_top import TOP, PartSystem, part_verilog
+from relay_hw.accel.fpga.link import Link, LinkError
+from relay_hw.accel.fpga.open_link import open_link
+from relay_hw.accel.fpga.part_top import TOP, PartSoc, part_verilog
 from relay_hw.accel.fpga.parts import FlowError, find_part
 from relay_hw.accel.fpga.sim.board import BoardModel, build_board, running_board
-from relay_hw.accel.fpga.systems import part_system
+from relay_hw.accel.fpga.socs import part_soc
+from relay_hw.accel.fpga.uartbone import UartboneLink
 from relay_hw.accel.isa.asm import assemble_file
 from relay_hw.accel.isa.config import AccelConfig, config_names, load_config
 from relay_hw.accel.isa.errors import AccelError, Fault, ProgramError
@@ -38,17 +39,17 @@ CHUNK_WORDS = 1024
 # Seconds that an answer may take: the machine may be busy.
 PATIENCE = 20
 # A slow clock, so that a command is given up after few cycles: the board's clock rests when nobody talks to it.
-SYSTEM = part_system(TINY, find_part("lfe5u-25f"), 2, MEMORY, 2_000_000 // DIVISOR)
+SOC = part_soc(TINY, find_part("lfe5u-25f"), 2, MEMORY, 2_000_000 // DIVISOR)
 
 
 @pytest.fixture(scope="module")
 def board() -> Iterator[str]:
-    with running_board(build_board(BoardModel(TOP, SYSTEM.design.files)), DIVISOR) as address:
+    with running_board(build_board(BoardModel(TOP, SOC.design.files)), DIVISOR) as address:
         yield address
 
 
 @pytest.fixture
-def link(board: str) -> Iterator[Link]:
+def link(board: str) -> Iterator[UartboneLink]:
     opened = open_link(board, 1, PATIENCE)
     yield opened
     opened.close()
@@ -67,8 +68,8 @@ def outcome(device: FpgaDevice | FunctionalDevice, program: Program) -> tuple[st
 LEGAL = [path for path in PROGRAMS if not path.stem.startswith(("fault", "deadlock"))]
 
 
-def test_programs_leave_the_same_bytes(link: Link) -> None:
-    device = FpgaDevice(TINY, link, SYSTEM.map)
+def test_programs_leave_the_same_bytes(link: UartboneLink) -> None:
+    device = FpgaDevice(TINY, link, SOC.map)
     ran = 0
     for path in LEGAL:
         program = assemble_file(path)
@@ -79,8 +80,8 @@ def test_programs_leave_the_same_bytes(link: Link) -> None:
 
 
 @pytest.mark.parametrize("name", ["fault_range_load", "fault_token_overflow", "fault_opcode"])
-def test_faults_are_told_and_survived(link: Link, name: str) -> None:
-    device = FpgaDevice(TINY, link, SYSTEM.map)
+def test_faults_are_told_and_survived(link: UartboneLink, name: str) -> None:
+    device = FpgaDevice(TINY, link, SOC.map)
     path = next(path for path in PROGRAMS if path.stem == name)
     with pytest.raises(Fault, match="instruction"):
         device.load(assemble_file(path))
@@ -90,9 +91,9 @@ def test_faults_are_told_and_survived(link: Link, name: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_random_programs_leave_the_same_bytes(link: Link, seed: int) -> None:
+def test_random_programs_leave_the_same_bytes(link: UartboneLink, seed: int) -> None:
     program = random_program(TINY, seed, 40)
-    device, expected = FpgaDevice(TINY, link, SYSTEM.map), FunctionalDevice(TINY)
+    device, expected = FpgaDevice(TINY, link, SOC.map), FunctionalDevice(TINY)
     assert outcome(device, program) == outcome(expected, program)
     # Again: what the launch wrote is sent anew, the rest is still there.
     assert outcome(device, program) == outcome(expected, program)
@@ -101,12 +102,12 @@ def test_random_programs_leave_the_same_bytes(link: Link, seed: int) -> None:
 class Counted:
     """A line that counts the words which it writes to the memory."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Link) -> None:
         self.line = line
         self.words = 0
 
     def write(self, address: int, words: Sequence[int]) -> None:
-        self.words += len(words) if address < SYSTEM.map.registers_base else 0
+        self.words += len(words) if address < SOC.map.registers_base else 0
         self.line.write(address, words)
 
     def read(self, address: int, count: int) -> list[int]:
@@ -122,11 +123,11 @@ class Counted:
 
 
 @pytest.mark.parametrize("room", [1, 2])
-def test_programs_that_take_turns_stay_in_the_memory(link: Link, room: int) -> None:
+def test_programs_that_take_turns_stay_in_the_memory(link: UartboneLink, room: int) -> None:
     """Both windows fit: from the third turn on, each sends what the last launch of the same program changed."""
     programs = [random_program(TINY, seed, 40) for seed in (0, 1)]
     line, size = Counted(link), max(program.window_bytes for program in programs)
-    device = FpgaDevice(TINY, line, replace(SYSTEM.map, memory_bytes=room * size))
+    device = FpgaDevice(TINY, line, replace(SOC.map, memory_bytes=room * size))
     wanted = [outcome(FunctionalDevice(TINY), program) for program in programs]
     sent: list[int] = []
     for program, want in [*zip(programs, wanted, strict=True)] * 3:
@@ -151,8 +152,8 @@ def _changed(program: Program, after: bytes) -> list[np.ndarray]:
     return np.split(different, range(4 * CHUNK_WORDS, different.size, 4 * CHUNK_WORDS))
 
 
-def test_the_self_test_passes_and_leaves_the_board_usable(link: Link) -> None:
-    device = FpgaDevice(TINY, link, SYSTEM.map)
+def test_the_self_test_passes_and_leaves_the_board_usable(link: UartboneLink) -> None:
+    device = FpgaDevice(TINY, link, SOC.map)
     found = self_test(device, 2)
     assert all(finding.ok for finding in found), found
     assert next(finding for finding in found if finding.name == "memory").figures["memory_bytes"] == MEMORY
@@ -161,8 +162,8 @@ def test_the_self_test_passes_and_leaves_the_board_usable(link: Link) -> None:
 
 
 @pytest.mark.parametrize(("offset", "size"), [(2, 4), (0, 6), (MEMORY - 4, 8), (-4, 4)])
-def test_memory_that_is_none(link: Link, offset: int, size: int) -> None:
-    device = FpgaDevice(TINY, link, SYSTEM.map)
+def test_memory_that_is_none(link: UartboneLink, offset: int, size: int) -> None:
+    device = FpgaDevice(TINY, link, SOC.map)
     message = rf"memory access must be words in \[0, {MEMORY}\), not \[{offset}, {offset + size}\)"
     with pytest.raises(ProgramError, match=message):
         device.peek(offset, size)
@@ -170,9 +171,9 @@ def test_memory_that_is_none(link: Link, offset: int, size: int) -> None:
         device.poke(offset, np.zeros(size, np.uint8))
 
 
-def test_odd_places_are_read_and_written(link: Link) -> None:
+def test_odd_places_are_read_and_written(link: UartboneLink) -> None:
     program = assemble_file(next(path for path in PROGRAMS if path.stem == "gemm_basic"))
-    device = FpgaDevice(TINY, link, SYSTEM.map)
+    device = FpgaDevice(TINY, link, SOC.map)
     device.load(program)
     before = device.read(0, 64)
     device.write(5, np.array([1, 2, 3], np.uint8))
@@ -182,16 +183,16 @@ def test_odd_places_are_read_and_written(link: Link) -> None:
     assert device.read(6, 1).tolist() == [2]
 
 
-def test_another_accelerator_is_refused(link: Link) -> None:
+def test_another_accelerator_is_refused(link: UartboneLink) -> None:
     other = replace(TINY, uop_depth=256)
     program = timed_program(other, 0)
     with pytest.raises(ProgramError, match="core register CONFIG_HASH must be 0x"):
-        FpgaDevice(other, link, SYSTEM.map).load(program)
+        FpgaDevice(other, link, SOC.map).load(program)
 
 
-def test_a_window_larger_than_the_memory(link: Link) -> None:
+def test_a_window_larger_than_the_memory(link: UartboneLink) -> None:
     program = timed_program(TINY, 0)
-    small = replace(SYSTEM.map, memory_bytes=4096)
+    small = replace(SOC.map, memory_bytes=4096)
     with pytest.raises(ProgramError, match=r"window must fit the 4096 bytes of lfe5u-25f, not be \d+"):
         FpgaDevice(TINY, link, small).load(program)
 
@@ -199,7 +200,7 @@ def test_a_window_larger_than_the_memory(link: Link) -> None:
 def test_a_busy_board_is_left_alone_and_an_unplugged_one_told(board: str) -> None:
     """A launch that never ends, without a watchdog; another driver must not disturb it, a reset ends it."""
     program = assemble_file(next(path for path in PROGRAMS if path.stem == "deadlock_token"))
-    first = FpgaDevice(TINY, open_link(board, 1, PATIENCE), SYSTEM.map)
+    first = FpgaDevice(TINY, open_link(board, 1, PATIENCE), SOC.map)
     first.load(program)
     code = program.code
     first.core.launch(code, 0)
@@ -210,7 +211,7 @@ def test_a_busy_board_is_left_alone_and_an_unplugged_one_told(board: str) -> Non
     good = assemble_file(next(path for path in PROGRAMS if path.stem == "gemm_basic"))
     assert outcome(first, good) == outcome(FunctionalDevice(TINY), good)
     first.close()
-    with pytest.raises(LinkError, match=r"line socket://.* must "):
+    with pytest.raises(LinkError, match=r"link socket://.* must "):
         first.load(good)
 
 
@@ -221,15 +222,15 @@ def test_commands_that_stop_half_way_are_forgotten(board: str) -> None:
         line.write(b"\x02\x01\xb0")
         assert line.read(1) == b""
     link = open_link(board, 1, PATIENCE)
-    assert link.read(SYSTEM.map.registers_base, 1) == [DEVICE_MAGIC]
+    assert link.read(SOC.map.registers_base, 1) == [DEVICE_MAGIC]
     link.close()
 
 
 @pytest.mark.parametrize("name", config_names())
 def test_the_verilog_has_no_warnings(name: str, tmp_path: Path) -> None:
     config: AccelConfig = load_config(name)
-    system = part_system(config, find_part("lfe5u-85f"))
-    assert not lint_messages(TOP, system.design.files, tmp_path)
+    soc = part_soc(config, find_part("lfe5u-85f"))
+    assert not lint_messages(TOP, soc.design.files, tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +243,7 @@ def test_the_verilog_has_no_warnings(name: str, tmp_path: Path) -> None:
 def test_sizes_that_are_none(change: dict[str, int], message: str) -> None:
     sizes = {"clock_hz": 25_000_000, "divisor": 25, "memory_bytes": 8192} | change
     with pytest.raises(FlowError, match=message):
-        PartSystem(TINY, find_part("lfe5u-25f"), **sizes)
+        PartSoc(TINY, find_part("lfe5u-25f"), **sizes)
 
 
 def test_a_part_that_is_none() -> None:
@@ -251,5 +252,5 @@ def test_a_part_that_is_none() -> None:
 
 
 def test_the_top_is_the_same_twice() -> None:
-    sizes = PartSystem(TINY, find_part("lfe5u-25f"), 25_000_000, 25, 8192)
+    sizes = PartSoc(TINY, find_part("lfe5u-25f"), 25_000_000, 25, 8192)
     assert part_verilog(sizes) == part_verilog(sizes)

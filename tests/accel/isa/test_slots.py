@@ -13,7 +13,7 @@ from relay_hw.accel.isa.alu import AluOp
 from relay_hw.accel.isa.config import AccelConfig, config_names, load_config
 from relay_hw.accel.isa.slots import Slots, alu_slots, instruction_slots, slots_table
 from relay_hw.accel.isa.spec import Form, GemmMode, Op
-from relay_hw.accel.sim.cycle.work import work_of
+from relay_hw.accel.sim.cycle.unit_work import work_of
 from relay_hw.tensorize.commands import Command
 from relay_hw.tensorize.schedule.step_work import command_cycles
 

@@ -24,8 +24,8 @@ from relay_hw.accel.isa.randprog import random_program
 from relay_hw.accel.isa.rules import gather_fetch_bytes, transfer_shape
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.dram_timing import MemoryModel, WriteOrder, memory_model
 from relay_hw.accel.sim.functional import FunctionalDevice
-from relay_hw.accel.sim.memory import MemoryModel, WriteOrder, memory_model
 from relay_hw.accel.sim.registers import ProtocolError
 from relay_hw.accel.sim.rtl_device import RtlDevice, Simulation, Sources
 from relay_hw.accel.sim.rtl_model import Answer, Channel

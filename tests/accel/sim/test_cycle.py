@@ -18,8 +18,8 @@ from relay_hw.accel.isa.program import Program
 from relay_hw.accel.isa.spec import Form, Mem, Op, Unit
 from relay_hw.accel.sim.bounds import cycle_bound
 from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.dram_timing import MEMORY_MODELS, MemoryModel
 from relay_hw.accel.sim.functional import FunctionalDevice
-from relay_hw.accel.sim.memory import MEMORY_MODELS, MemoryModel
 from relay_hw.accel.sim.rtl_device import RtlDevice
 from tests.accel.isa.runner import PROGRAMS
 from tests.accel.sim.timed_programs import REGION, timed_program

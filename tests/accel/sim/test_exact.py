@@ -16,8 +16,8 @@ from relay_hw.accel.isa.errors import DeadlockError, Fault, FaultCode
 from relay_hw.accel.isa.program import Program
 from relay_hw.accel.isa.randprog import random_program
 from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.dram_timing import MEMORY_MODELS, MemoryModel, memory_model
 from relay_hw.accel.sim.functional import FunctionalDevice
-from relay_hw.accel.sim.memory import MEMORY_MODELS, MemoryModel, memory_model
 from relay_hw.accel.sim.rtl_device import RtlDevice, Sources
 from relay_hw.accel.sim.verilator import Form
 from tests.accel.sim.timed_programs import timed_program

@@ -15,8 +15,8 @@ from relay_hw.accel.isa.program import Program, Section, SectionKind, WindowPlan
 from relay_hw.accel.isa.records import encode_uops
 from relay_hw.accel.isa.spec import REGISTER, Op
 from relay_hw.accel.sim.device import LaunchStats, read_tensor, write_tensor
+from relay_hw.accel.sim.dram_timing import MEMORY_MODELS, MemoryModel, Sdram, memory_model
 from relay_hw.accel.sim.functional import FunctionalDevice
-from relay_hw.accel.sim.memory import MEMORY_MODELS, MemoryModel, Sdram, memory_model
 from tests.work import work
 
 TINY = load_config("tiny")

@@ -14,7 +14,7 @@ from relay_hw.accel.isa.spec import Dst, GemmMode, Mem, Op
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.cycle.engine import COMPUTE_DEPTH
 from relay_hw.accel.sim.cycle.losses import accounts, stretches, together
-from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.dram_timing import MemoryModel
 from tests.accel.sim.timed_programs import timed_program
 
 

@@ -16,8 +16,8 @@ from relay_hw.accel.isa.program import Program
 from relay_hw.accel.isa.spec import Op
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.device import Device
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.accel.sim.functional import FunctionalDevice
-from relay_hw.accel.sim.memory import memory_model
 from relay_hw.accel.sim.pipe import Bus
 from relay_hw.accel.sim.rtl_device import RtlDevice
 

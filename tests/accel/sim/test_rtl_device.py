@@ -19,8 +19,8 @@ from relay_hw.accel.isa.records import encode_uops
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.sim.bounds import cycle_bound
 from relay_hw.accel.sim.device import Device
+from relay_hw.accel.sim.dram_timing import MemoryModel, memory_model
 from relay_hw.accel.sim.functional import FunctionalDevice
-from relay_hw.accel.sim.memory import MemoryModel, memory_model
 from relay_hw.accel.sim.registers import COUNTERS
 from relay_hw.accel.sim.rtl_device import RtlDevice, Simulation
 from tests.accel.isa.runner import PROGRAMS, run_asm

@@ -15,7 +15,7 @@ from relay_hw.accel.isa.spec import Op
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.cycle.channels import NEVER
 from relay_hw.accel.sim.cycle.sdram import Chip
-from relay_hw.accel.sim.memory import MemoryModel, Sdram
+from relay_hw.accel.sim.dram_timing import MemoryModel, Sdram
 
 TINY = load_config("tiny")
 # From the cycle in which a beat gets the chip to that on the bus: four columns, nine cycles of latency, a register.

@@ -229,7 +229,7 @@ def test_faults_that_are_told_wrongly(change: Any, message: str) -> None:
 def test_a_device_that_falls_silent() -> None:
     class Silent(Sound):
         def load(self, program: Program) -> None:
-            raise AccelError("line ttyUSB0 must give 4 bytes in time, not 0; is the board connected?")
+            raise AccelError("link ttyUSB0 must give 4 bytes in time, not 0; is the board connected?")
 
     found = by_name(self_test(Silent(), 1))
     assert [found[name].ok for name in NAMES] == [True, True, True, False, None, None]

@@ -16,7 +16,7 @@ import pytest
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.sim import verilator
-from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.accel.sim.registers import ProtocolError
 from relay_hw.accel.sim.rtl_model import RtlModel
 from relay_hw.accel.sim.verilator import Build, Form, ToolError, Waves, build_library, cache_key, find_toolchain

@@ -12,8 +12,8 @@ from relay_hw.accel.fpga.parts import find_part
 from relay_hw.accel.fpga.sim.board import build_board, running_board
 from relay_hw.accel.fpga.sim.netlist import netlist_rtl
 from relay_hw.accel.fpga.sim.soc import simulated_board
+from relay_hw.accel.fpga.socs import board_soc
 from relay_hw.accel.fpga.synth import bitstreams_folder
-from relay_hw.accel.fpga.systems import board_system
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.accel.sim.rtl_device import RtlDevice, Sources
@@ -44,9 +44,9 @@ def test_the_mnist_network_on_the_whole_system(
     assert main([*run, "--output", "expected.npz"]) == 0
     board = find_board(name)
     serial = board.link is HostLink.SERIAL
-    system = board_system(load_config(config), board, baud=round(board.mhz * 1e6) // DIVISOR if serial else None)
-    Path("soc.json").write_text(system.map.to_json())
-    with running_board(build_board(simulated_board(board, system)), DIVISOR if serial else 0) as port:
+    soc = board_soc(load_config(config), board, baud=round(board.mhz * 1e6) // DIVISOR if serial else None)
+    Path("soc.json").write_text(soc.map.to_json())
+    with running_board(build_board(simulated_board(board, soc)), DIVISOR if serial else 0) as port:
         device = ["--device", "fpga", "--port", port, "--soc", "."]
         assert main([*run, "--output", "found.npz", *device]) == 0
     capsys.readouterr()

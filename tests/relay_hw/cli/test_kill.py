@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from relay_hw.accel.sim.kept import is_sealed
+from relay_hw.accel.sim.result_cache import is_sealed
 from relay_hw.cli.data import save_npz
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.module import copy_build

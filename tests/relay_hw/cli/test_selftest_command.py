@@ -39,7 +39,7 @@ def board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     class Board(FunctionalDevice):
         def launch(self, *_: Any) -> Any:
-            raise AccelError("line x must give 4 bytes in time, not 0; is the board connected?")
+            raise AccelError("link x must give 4 bytes in time, not 0; is the board connected?")
 
     config = load_config("ecp5")
     kinds = [

@@ -615,7 +615,7 @@ def test_loops_cost_what_they_launch() -> None:
 
 def test_area_comes_from_kept_results(plain: IRModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from relay_hw.accel.fpga.synth import CELLS, COUNTED, cache_folder, content_key
-    from relay_hw.accel.sim.kept import seal
+    from relay_hw.accel.sim.result_cache import seal
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     arguments: dict[str, Any] = {"configs": ["tiny"], "area": True, "work": tmp_path / "work"}

@@ -19,7 +19,7 @@ import pytest
 
 from relay_hw.accel.fpga.synth import cache_folder, synthesise
 from relay_hw.accel.isa.program import SectionKind
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.accel.sim.rtl_device import RtlDevice
 from relay_hw.cli.main import main
 from relay_hw.explore import Exploration, ExploreOptions, Space, explore

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from relay_hw.accel.fpga.board_sdram import board_memory
 from relay_hw.accel.fpga.boards import find_board
-from relay_hw.accel.fpga.memory import board_memory
 from relay_hw.accel.fpga.parts import ECP5_PARTS
 from relay_hw.accel.isa.config import load_config
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.errors import InputError
 from relay_hw.explore.design import Base, Placed, Refusal, placed
 from relay_hw.explore.space import Axis, Space, read_axis, spanned, usual_space

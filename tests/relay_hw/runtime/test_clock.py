@@ -9,7 +9,7 @@ import pytest
 
 from relay_hw import op
 from relay_hw.accel.isa.config import load_config
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.errors import ArtifactError
 from relay_hw.ir.expr import Constant, Function, Var
 from relay_hw.ir.module import IRModule

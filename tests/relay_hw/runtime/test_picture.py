@@ -10,7 +10,7 @@ import pytest
 
 from relay_hw.accel.sim.causes import Cause
 from relay_hw.accel.sim.cycle import CycleDevice
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.report import Picture, Report
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import compile_model

@@ -20,7 +20,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from relay_hw.accel.fpga.flow import build_bitstream
-from relay_hw.accel.fpga.systems import part_system
+from relay_hw.accel.fpga.socs import part_soc
 from relay_hw.accel.fpga.parts import find_part
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.gen_verilog import verilog_parameters
@@ -33,11 +33,11 @@ out.mkdir()
 words = ["--calibration", data, "--config", "tiny"]
 assert main(["compile", str(model), "-o", "out/build", *words]) == 0
 assert main(["export", "out/build", "-o", "out/c"]) == 0
-system = part_system(load_config("tiny"), find_part("lfe5u-45f"), 25, 8192, 1_000_000)
-for name, text in system.design.files.items():
+soc = part_soc(load_config("tiny"), find_part("lfe5u-45f"), 25, 8192, 1_000_000)
+for name, text in soc.design.files.items():
     (out / name).write_text(text)
-(out / "constraints.lpf").write_text(system.design.constraints)
-(out / "key").write_text(f"{system.design.key()} {Build.of(load_config('tiny'))}")
+(out / "constraints.lpf").write_text(soc.design.constraints)
+(out / "key").write_text(f"{soc.design.key()} {Build.of(load_config('tiny'))}")
 made = build_bitstream(design(), [1, 2], Path("stages"))
 (out / "design.bit").write_bytes(made.data)
 (out / "report").write_text(repr(made.report))

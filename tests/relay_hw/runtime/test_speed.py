@@ -1,4 +1,4 @@
-"""Speed on boards: what programs are made for, the line in time, and the same time as the System in simulation."""
+"""Speed on boards: what programs are made for, the line in time, and the same time as the SoC in simulation."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from examples.models.builder import INPUT
 from examples.models.builder import images as pictures
 from relay_hw.accel.fpga.boards import BOARDS, find_board
 from relay_hw.accel.fpga.device import FpgaDevice
-from relay_hw.accel.fpga.link import open_link
+from relay_hw.accel.fpga.open_link import open_link
 from relay_hw.accel.fpga.sim.board import RunningBoard, build_board, started_board
 from relay_hw.accel.fpga.sim.soc import simulated_board
 from relay_hw.accel.fpga.soc_map import SocMap
-from relay_hw.accel.fpga.systems import System, board_system
+from relay_hw.accel.fpga.socs import Soc, board_soc
 from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.accel.sim.functional import FunctionalDevice
-from relay_hw.accel.sim.memory import memory_model
 from relay_hw.errors import InputError
 from relay_hw.frontend import from_onnx
 from relay_hw.report import HostTime, speed_json, speed_table
@@ -32,7 +32,7 @@ from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.profile import time_regions
-from relay_hw.runtime.speed import MemoryCycles, line_seconds, speed_on
+from relay_hw.runtime.speed import MemoryCycles, link_seconds, speed_on
 from relay_hw.runtime.told import told_board, told_memory
 from relay_hw.target.accel.board import OnBoard, on_board
 from relay_hw.target.accel.target import AccelTarget
@@ -43,8 +43,8 @@ ULX3S = find_board("ulx3s-85f")
 # Cycles of a bit: the line of the boards in other tests, so that they share one model.
 DIVISOR = 4
 SAMPLES = 4
-# What figures may be off from the System in simulation.
-LINE_LIMIT, CYCLES_LIMIT = 0.05, 0.005
+# What figures may be off from the SoC in simulation.
+LINK_LIMIT, CYCLES_LIMIT = 0.05, 0.005
 # Of the rate of line or launches, whichever is slower, in a batch.
 OVERLAP = 0.95
 HOST = HostTime(0.001, "a machine", "a sample")
@@ -120,17 +120,17 @@ class Restless:
 
 
 @contextmanager
-def simulated(config: AccelConfig) -> Iterator[tuple[RunningBoard, System]]:
-    system = board_system(config, ULX3S, mhz=80, baud=80_000_000 // DIVISOR)
-    with started_board(build_board(simulated_board(ULX3S, system)), DIVISOR) as board:
-        yield board, system
+def simulated(config: AccelConfig) -> Iterator[tuple[RunningBoard, Soc]]:
+    soc = board_soc(config, ULX3S, mhz=80, baud=80_000_000 // DIVISOR)
+    with started_board(build_board(simulated_board(ULX3S, soc)), DIVISOR) as board:
+        yield board, soc
 
 
 class Simulated:
-    """A build on the System in simulation, in cycles of its clock."""
+    """A build on the SoC in simulation, in cycles of its clock."""
 
-    def __init__(self, artifact: Artifact, data: dict[str, np.ndarray], running: RunningBoard, system: System) -> None:
-        self.device = FpgaDevice(artifact.config, open_link(running.address, 1, 600), system.map, timer=Restless())
+    def __init__(self, artifact: Artifact, data: dict[str, np.ndarray], running: RunningBoard, soc: Soc) -> None:
+        self.device = FpgaDevice(artifact.config, open_link(running.address, 1, 600), soc.map, timer=Restless())
         self.executor, self.data, self.running = Executor(artifact, self.device), data, running
         self.expected = Executor(artifact, FunctionalDevice(artifact.config)).run(data).outputs
         self.result = self.executor.run(data, 1)
@@ -156,22 +156,22 @@ class Simulated:
         return (long - short) / SAMPLES
 
 
-def check(artifact: Artifact, data: dict[str, np.ndarray], running: RunningBoard, system: System) -> None:
-    """The figures of a board are those of the System in simulation; line and launches overlap there."""
-    board = Simulated(artifact, data, running, system)
+def check(artifact: Artifact, data: dict[str, np.ndarray], running: RunningBoard, soc: Soc) -> None:
+    """The figures of a board are those of the SoC in simulation; line and launches overlap there."""
+    board = Simulated(artifact, data, running, soc)
     alone, result = board.alone(), board.result
     batched = board.batched()
     board.device.close()
     assert result.cycles is not None
     launches = speed_on(replace(PLACE, config=artifact.config.name), artifact, None).figures[0].seconds * 80e6
     assert launches == pytest.approx(result.cycles[0], rel=CYCLES_LIMIT)
-    soc, cycles = replace(system.map, setup=None), MemoryCycles(artifact.config, "ulx3s")
-    said, line = line_seconds(artifact, soc, cycles), line_seconds(artifact, soc, lambda *_: 0)
+    soc_map, cycles = replace(soc.map, setup=None), MemoryCycles(artifact.config, "ulx3s")
+    said, line = link_seconds(artifact, soc_map, cycles), link_seconds(artifact, soc_map, lambda *_: 0)
     assert said is not None and line is not None
-    slower = max(launches, line.batched * soc.clock_hz)
+    slower = max(launches, line.batched * soc_map.clock_hz)
     for what, found, seconds in (("one by one", alone, said.alone), ("in a batch", batched, said.batched)):
-        print(f"{artifact.manifest.model} {what}: {found:,.0f} cycles, {seconds * soc.clock_hz:,.0f} in the model")
-        assert seconds * soc.clock_hz == pytest.approx(found, rel=LINE_LIMIT)
+        print(f"{artifact.manifest.model} {what}: {found:,.0f} cycles, {seconds * soc_map.clock_hz:,.0f} in the model")
+        assert seconds * soc_map.clock_hz == pytest.approx(found, rel=LINK_LIMIT)
     print(f"{artifact.manifest.model}: {slower / batched:.1%} of the rate of line or launches, whichever is slower")
     assert slower / batched > OVERLAP
 
@@ -179,8 +179,8 @@ def check(artifact: Artifact, data: dict[str, np.ndarray], running: RunningBoard
 @needs_boards
 def test_the_line_takes_as_long_as_in_simulation(plain: tuple[CompiledModel, Artifact]) -> None:
     _, artifact = plain
-    with simulated(artifact.config) as (running, system):
-        check(artifact, {"image": images(8, 3)}, running, system)
+    with simulated(artifact.config) as (running, soc):
+        check(artifact, {"image": images(8, 3)}, running, soc)
 
 
 # What launches a program and sees its end, 48 bytes, overlaps with nothing: launches are long beside it here.
@@ -192,7 +192,7 @@ def test_line_and_launches_overlap(plain: tuple[CompiledModel, Artifact], baud: 
     """Whichever is slower is hardly slower for the other."""
     _, artifact = plain
     soc = SocMap("board", "tiny", artifact.config.hash32, 80_000_000, 1 << 25, baud)
-    both, line = line_seconds(artifact, soc, lambda *_: cycles), line_seconds(artifact, soc, lambda *_: 0)
+    both, line = link_seconds(artifact, soc, lambda *_: cycles), link_seconds(artifact, soc, lambda *_: 0)
     assert both is not None and line is not None
     assert max(line.batched, cycles / soc.clock_hz) / both.batched > OVERLAP
     # A launch that is over before anybody can ask is hidden one by one, too.
@@ -202,7 +202,7 @@ def test_line_and_launches_overlap(plain: tuple[CompiledModel, Artifact], baud: 
 @needs_boards
 @pytest.mark.long
 def test_networks_take_as_long_as_in_simulation(tmp_path: Path) -> None:
-    with simulated(load_config("ecp5")) as (running, system):
+    with simulated(load_config("ecp5")) as (running, soc):
         for name in ("resnet8", "ds_cnn", "wake_words", "dcgan"):
             model = find(name).model()
             shape = [axis.dim_value for axis in model.graph.input[0].type.tensor_type.shape.dim][1:]
@@ -211,4 +211,4 @@ def test_networks_take_as_long_as_in_simulation(tmp_path: Path) -> None:
             compiled = compile_model(
                 mod, CompileOptions(host_target="numpy", name=name, board="ulx3s-85f"), params=params, calibration=data
             )
-            check(compiled.save(tmp_path / name), data, running, system)
+            check(compiled.save(tmp_path / name), data, running, soc)

@@ -13,7 +13,7 @@ from examples.models.builder import images as draw_images
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.errors import ConfigError
 from relay_hw.accel.isa.program import SectionKind
-from relay_hw.accel.sim.memory import MEMORY_MODELS
+from relay_hw.accel.sim.dram_timing import MEMORY_MODELS
 from relay_hw.accel.sim.rtl_device import RtlDevice
 from relay_hw.errors import InputError
 from relay_hw.frontend import from_onnx

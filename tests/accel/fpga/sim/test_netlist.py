@@ -1,4 +1,4 @@
-"""Netlists, as place and route gets them, run programs: the System of a part behind the driver, and the core alone."""
+"""Netlists, as place and route gets them, run programs: the SoC of a part behind the driver, and the core alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from relay_hw.accel.fpga.device import FpgaDevice
 from relay_hw.accel.fpga.flow import Design
-from relay_hw.accel.fpga.link import open_link
+from relay_hw.accel.fpga.open_link import open_link
 from relay_hw.accel.fpga.part_top import FPGA_RTL
 from relay_hw.accel.fpga.parts import find_part
 from relay_hw.accel.fpga.sim.board import BoardModel, build_board, running_board
@@ -22,8 +22,8 @@ from relay_hw.accel.fpga.sim.netlist import (
     netlist_rtl,
     netlist_verilog,
 )
+from relay_hw.accel.fpga.socs import part_soc
 from relay_hw.accel.fpga.synth import bitstreams_folder
-from relay_hw.accel.fpga.systems import part_system
 from relay_hw.accel.fpga.vendor.ip import IP
 from relay_hw.accel.isa.asm import assemble_file
 from relay_hw.accel.isa.config import load_config
@@ -43,7 +43,7 @@ TINY = load_config("tiny")
 DIVISOR = 4
 PATIENCE = 300
 PART = find_part("lfe5u-25f")
-SYSTEM = part_system(TINY, PART, 2, 1 << 15, 2_000_000 // DIVISOR)
+SOC = part_soc(TINY, PART, 2, 1 << 15, 2_000_000 // DIVISOR)
 BITSTREAMS = bitstreams_folder()
 
 
@@ -75,7 +75,7 @@ endmodule
 )
 def test_a_small_system_answers_as_its_source(part: str, found: tuple[str, ...], tmp_path: Path) -> None:
     files = {"echo.v": ECHO} | {
-        name: SYSTEM.design.files[name] for name in ("vta_fifo.v", "vta_count.v", "vta_ram_async.v")
+        name: SOC.design.files[name] for name in ("vta_fifo.v", "vta_count.v", "vta_ram_async.v")
     }
     files |= {f"fpga_uart_{way}.v": (FPGA_RTL / f"fpga_uart_{way}.v").read_text() for way in ("rx", "tx")}
     design = Design("echo", "echo", files, find_part(part), "", 25)
@@ -114,9 +114,9 @@ def programs(window_bytes: int) -> list[tuple[str, Program]]:
 
 @pytest.fixture(scope="module")
 def board() -> Iterator[FpgaDevice]:
-    program = build_board(netlist_board(SYSTEM, BITSTREAMS))
+    program = build_board(netlist_board(SOC, BITSTREAMS))
     with running_board(program, DIVISOR) as address:
-        device = FpgaDevice(TINY, open_link(address, 1, PATIENCE), SYSTEM.map)
+        device = FpgaDevice(TINY, open_link(address, 1, PATIENCE), SOC.map)
         yield device
         device.close()
 
@@ -128,7 +128,7 @@ def test_the_netlist_of_a_system_runs_programs(board: FpgaDevice) -> None:
     begin = time.perf_counter()
     for name, program in chosen:
         assert outcome(board, program) == outcome(FunctionalDevice(TINY), program), name
-    print(f"{len(chosen)} programs on the netlist of {SYSTEM.design.name}, {time.perf_counter() - begin:.0f} s")
+    print(f"{len(chosen)} programs on the netlist of {SOC.design.name}, {time.perf_counter() - begin:.0f} s")
     assert len(chosen) >= 20
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from relay_hw.accel.fpga.device import FpgaDevice
-from relay_hw.accel.fpga.link import open_link
+from relay_hw.accel.fpga.open_link import open_link
 from relay_hw.accel.fpga.soc_map import MEMORY_BASE, REGISTERS_BASE, load_map
 from relay_hw.accel.fpga.vendor.project import project_files
 from relay_hw.accel.fpga.vendor.serve import WINDOW_BASE, Bus
@@ -38,7 +38,7 @@ FAKE_PYNQ = """
 import numpy as np
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.spec import REGISTER
-from relay_hw.accel.sim.memory import MemoryModel
+from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.accel.sim.rtl_model import RtlModel
 from relay_hw.accel.sim.verilator import Build, build_library
 

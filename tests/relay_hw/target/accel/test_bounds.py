@@ -12,7 +12,7 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Unit
 from relay_hw.accel.sim.cycle.losses import Account, accounts, stretches
 from relay_hw.accel.sim.cycle.timing import time_code
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.frontend import from_onnx
 from relay_hw.ir.module import IRModule
 from relay_hw.runtime.compile import CompiledModel, compile_model

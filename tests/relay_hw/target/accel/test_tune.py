@@ -13,7 +13,7 @@ from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.accel.isa.errors import ConfigError
 from relay_hw.accel.isa.program import Program
 from relay_hw.accel.sim.cycle import CycleDevice
-from relay_hw.accel.sim.memory import MemoryModel, memory_model
+from relay_hw.accel.sim.dram_timing import MemoryModel, memory_model
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import Constant, Expr, Function, Var
 from relay_hw.ir.module import IRModule

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from relay_hw.accel.fpga.link import Link
 from relay_hw.accel.fpga.soc_map import SocMap
 from relay_hw.accel.fpga.timed_board import TimedBoard
-from relay_hw.accel.fpga.timed_line import TimedLine
+from relay_hw.accel.fpga.timed_stream import TimedStream
+from relay_hw.accel.fpga.uartbone import UartboneLink
 from relay_hw.accel.isa.asm import assemble_file
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.program import Program, SectionKind
 from relay_hw.accel.isa.spec import REGISTER
 from relay_hw.accel.sim.cycle.timing import time_code
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.accel.sim.functional import FunctionalDevice
-from relay_hw.accel.sim.memory import memory_model
 from tests.accel.isa.runner import PROGRAMS
 
 TINY = load_config("tiny")
@@ -23,8 +23,8 @@ BYTE = 10 / SOC.baud
 
 
 def test_bytes_take_their_time_both_ways() -> None:
-    line = TimedLine(TINY, SOC)
-    link = Link(line, "test")
+    line = TimedStream(TINY, SOC)
+    link = UartboneLink(line, "test")
     link.write(SOC.memory_base, [0] * 300)
     assert line.now() == 0, "nobody waits for what is sent"
     link.read(SOC.registers_base, 1)
@@ -34,15 +34,15 @@ def test_bytes_take_their_time_both_ways() -> None:
 
 
 def test_answers_overlap_the_commands_behind_them() -> None:
-    line = TimedLine(TINY, SOC)
-    Link(line, "test").read(SOC.memory_base, 510)
+    line = TimedStream(TINY, SOC)
+    UartboneLink(line, "test").read(SOC.memory_base, 510)
     # The second command is there before the first answer has gone.
     assert line.now() == pytest.approx((6 + 4 * 510) * BYTE)
 
 
 def test_a_launch_is_busy_for_its_cycles() -> None:
-    line = TimedLine(TINY, SOC)
-    link = Link(line, "test")
+    line = TimedStream(TINY, SOC)
+    link = UartboneLink(line, "test")
     line.launch_cycles = 8000
     link.write(SOC.registers_base + REGISTER["CONTROL"].offset, [1])
     polls = 0
@@ -69,4 +69,4 @@ def test_a_board_without_a_board_computes_and_keeps_time() -> None:
         device.load(program)
         device.launch()
     assert board.read(0, program.window_bytes).tolist() == want.read(0, program.window_bytes).tolist()
-    assert board.line.now() > board.line.exchanged.to_board * BYTE
+    assert board.stream.now() > board.stream.exchanged.to_board * BYTE

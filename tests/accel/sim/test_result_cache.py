@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from relay_hw.accel.sim.kept import is_sealed, kept, read_row, seal, sealed, write_row
+from relay_hw.accel.sim.result_cache import is_sealed, kept, read_row, seal, sealed, write_row
 from relay_hw.support import durable
 
 FLIPS = 300
@@ -105,7 +105,7 @@ def test_rows_come_back_or_not_at_all(tmp_path: Path) -> None:
 SLOW = """
 import sys, time
 from pathlib import Path
-from relay_hw.accel.sim.kept import kept
+from relay_hw.accel.sim.result_cache import kept
 def make(work):
     print("made", flush=True)
     time.sleep(0.2)

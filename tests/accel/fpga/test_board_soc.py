@@ -1,4 +1,4 @@
-"""The System of a board, simulated whole with its memory chip: the driver of boards talks to its serial line."""
+"""The SoC of a board, simulated whole with its memory chip: the driver of boards talks to its serial line."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import pytest
 
 from relay_hw.accel.fpga.boards import find_board
 from relay_hw.accel.fpga.device import FpgaDevice
-from relay_hw.accel.fpga.line import LinkError
-from relay_hw.accel.fpga.link import Link, open_link
+from relay_hw.accel.fpga.link import LinkError
+from relay_hw.accel.fpga.open_link import open_link
 from relay_hw.accel.fpga.sim.board import build_board, running_board, started_board
 from relay_hw.accel.fpga.sim.soc import simulated_board
 from relay_hw.accel.fpga.soc_map import MemorySetup, SocMap
-from relay_hw.accel.fpga.systems import System, board_system
+from relay_hw.accel.fpga.socs import Soc, board_soc
+from relay_hw.accel.fpga.uartbone import UartboneLink
 from relay_hw.accel.isa.asm import assemble_file
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.errors import AccelError, Fault, ProgramError
@@ -41,13 +42,13 @@ PATIENCE = 60
 
 
 @pytest.fixture(scope="module")
-def system() -> System:
-    return board_system(TINY, BOARD, baud=round(BOARD.mhz * 1e6) // DIVISOR)
+def soc() -> Soc:
+    return board_soc(TINY, BOARD, baud=round(BOARD.mhz * 1e6) // DIVISOR)
 
 
 @pytest.fixture(scope="module")
-def program(system: System) -> Path:
-    return build_board(simulated_board(BOARD, system))
+def program(soc: Soc) -> Path:
+    return build_board(simulated_board(BOARD, soc))
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def fresh(program: Path) -> Iterator[str]:
 
 
 @pytest.fixture
-def link(address: str) -> Iterator[Link]:
+def link(address: str) -> Iterator[UartboneLink]:
     opened = open_link(address, 1, PATIENCE)
     yield opened
     opened.close()
@@ -89,8 +90,8 @@ def outcome(device: FpgaDevice | FunctionalDevice, program: Program) -> tuple[st
     return "done", device.read(0, program.window_bytes).tobytes()
 
 
-def test_random_programs_leave_the_same_bytes(link: Link, system: System) -> None:
-    device, expected = FpgaDevice(TINY, link, system.map), FunctionalDevice(TINY)
+def test_random_programs_leave_the_same_bytes(link: UartboneLink, soc: Soc) -> None:
+    device, expected = FpgaDevice(TINY, link, soc.map), FunctionalDevice(TINY)
     for seed in range(3):
         program = random_program(TINY, seed, 40)
         assert outcome(device, program) == outcome(expected, program)
@@ -98,31 +99,31 @@ def test_random_programs_leave_the_same_bytes(link: Link, system: System) -> Non
     assert outcome(device, program) == outcome(expected, program)
 
 
-def test_the_self_test_is_the_first_to_talk(fresh: str, system: System) -> None:
+def test_the_self_test_is_the_first_to_talk(fresh: str, soc: Soc) -> None:
     """It makes the memory ready itself, and reaches every row and bank."""
-    device = FpgaDevice(TINY, open_link(fresh, 1, PATIENCE), system.map)
+    device = FpgaDevice(TINY, open_link(fresh, 1, PATIENCE), soc.map)
     found = self_test(device, 1)
     device.close()
     assert all(finding.ok for finding in found), found
     assert next(finding for finding in found if finding.name == "memory").figures["address_marks"] == 25
 
 
-def test_a_fault_is_told_and_survived(link: Link, system: System) -> None:
-    device = FpgaDevice(TINY, link, system.map)
+def test_a_fault_is_told_and_survived(link: UartboneLink, soc: Soc) -> None:
+    device = FpgaDevice(TINY, link, soc.map)
     device.load(listed("fault_range_load"))
     with pytest.raises(Fault, match="instruction"):
         device.launch()
     assert outcome(device, listed("gemm_basic")) == outcome(FunctionalDevice(TINY), listed("gemm_basic"))
 
 
-def test_the_memory_is_made_ready_once_and_keeps_what_it_holds(fresh: str, system: System) -> None:
+def test_the_memory_is_made_ready_once_and_keeps_what_it_holds(fresh: str, soc: Soc) -> None:
     """Corners of the chip: rows, banks and columns of both ends; a second driver finds them as they were."""
-    setup = setup_of(system.map)
+    setup = setup_of(soc.map)
     link = open_link(fresh, 1, PATIENCE)
     assert link.read(setup.address, 1) == [0]
-    FpgaDevice(TINY, link, system.map).load(listed("gemm_basic"))
+    FpgaDevice(TINY, link, soc.map).load(listed("gemm_basic"))
     assert link.read(setup.address, 1) == [setup.ready]
-    base, size = system.map.memory_base, system.map.memory_bytes
+    base, size = soc.map.memory_base, soc.map.memory_bytes
     places = [
         size - 4,
         size - 1024,
@@ -137,25 +138,25 @@ def test_the_memory_is_made_ready_once_and_keeps_what_it_holds(fresh: str, syste
         link.write(base + place, [place ^ 0xA5A5_5A5A])
     link.close()
     again = open_link(fresh, 1, PATIENCE)
-    device = FpgaDevice(TINY, again, system.map)
+    device = FpgaDevice(TINY, again, soc.map)
     assert outcome(device, listed("gemm_basic")) == outcome(FunctionalDevice(TINY), listed("gemm_basic"))
     assert [again.read(base + place, 1) for place in places] == [[place ^ 0xA5A5_5A5A] for place in places]
     again.close()
 
 
-def test_another_accelerator_is_refused_before_anything_is_touched(fresh: str, system: System) -> None:
+def test_another_accelerator_is_refused_before_anything_is_touched(fresh: str, soc: Soc) -> None:
     other = replace(TINY, uop_depth=256)
     link = open_link(fresh, 1, PATIENCE)
     with pytest.raises(ProgramError, match="core register CONFIG_HASH must be 0x"):
-        FpgaDevice(other, link, system.map).load(timed_program(other, 0))
-    assert link.read(setup_of(system.map).address, 1) == [0]
+        FpgaDevice(other, link, soc.map).load(timed_program(other, 0))
+    assert link.read(setup_of(soc.map).address, 1) == [0]
     link.close()
 
 
-def test_a_memory_that_does_not_answer(fresh: str, system: System) -> None:
+def test_a_memory_that_does_not_answer(fresh: str, soc: Soc) -> None:
     """The controller was never given the chip: nothing comes back."""
-    setup = setup_of(system.map)
-    broken = replace(system.map, setup=replace(setup, steps=setup.steps[:-1]))
+    setup = setup_of(soc.map)
+    broken = replace(soc.map, setup=replace(setup, steps=setup.steps[:-1]))
     link = open_link(fresh, 1, PATIENCE)
     message = r"memory of ulx3s-85f must give back 0x0000ffff, not 0x[0-9a-f]{8}, after its setup"
     with pytest.raises(AccelError, match=message):
@@ -164,33 +165,31 @@ def test_a_memory_that_does_not_answer(fresh: str, system: System) -> None:
 
 
 def test_a_setup_without_refreshes_is_refused_by_the_chip(
-    program: Path, system: System, capfd: pytest.CaptureFixture[str]
+    program: Path, soc: Soc, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    setup = setup_of(system.map)
+    setup = setup_of(soc.map)
     steps = tuple(step for step in setup.steps if step.what != "refresh")
     with running_board(program, DIVISOR) as address:
-        device = FpgaDevice(
-            TINY, open_link(address, 1, PATIENCE), replace(system.map, setup=replace(setup, steps=steps))
-        )
-        with pytest.raises(LinkError, match=r"line socket://.* must "):
+        device = FpgaDevice(TINY, open_link(address, 1, PATIENCE), replace(soc.map, setup=replace(setup, steps=steps)))
+        with pytest.raises(LinkError, match=r"link socket://.* must "):
             device.load(listed("gemm_basic"))
     assert "sdram: the mode register must come after precharge and two refreshes" in capfd.readouterr().err
 
 
-def test_a_busy_board_is_left_alone_and_loses_nothing(address: str, system: System) -> None:
-    first = FpgaDevice(TINY, open_link(address, 1, PATIENCE), system.map)
+def test_a_busy_board_is_left_alone_and_loses_nothing(address: str, soc: Soc) -> None:
+    first = FpgaDevice(TINY, open_link(address, 1, PATIENCE), soc.map)
     stuck = listed("deadlock_token")
     first.load(stuck)
     first.core.launch(stuck.code, 0)
     first.close()
     # The line was unplugged, and another driver comes.
     link = open_link(address, 1, PATIENCE)
-    second = FpgaDevice(TINY, link, system.map)
+    second = FpgaDevice(TINY, link, soc.map)
     with pytest.raises(AccelError, match="board ulx3s-85f must be idle, not busy with another launch; wait, or reset"):
         second.load(listed("gemm_basic"))
     assert second.core.busy
     size = stuck.window_bytes // 4
-    held = np.array(link.read(system.map.memory_base, size), "<u4").view(np.uint8)
+    held = np.array(link.read(soc.map.memory_base, size), "<u4").view(np.uint8)
     expected = FunctionalDevice(TINY)
     expected.load(stuck)
     np.testing.assert_array_equal(held, expected.read(0, 4 * size))
@@ -199,35 +198,35 @@ def test_a_busy_board_is_left_alone_and_loses_nothing(address: str, system: Syst
     second.close()
 
 
-def test_an_unplugged_line_is_told_and_a_new_one_goes_on(program: Path, system: System) -> None:
+def test_an_unplugged_line_is_told_and_a_new_one_goes_on(program: Path, soc: Soc) -> None:
     with running_board(program, DIVISOR) as address:
-        device = FpgaDevice(TINY, open_link(address, 1, PATIENCE), system.map)
+        device = FpgaDevice(TINY, open_link(address, 1, PATIENCE), soc.map)
         device.load(listed("gemm_basic"))
-    with pytest.raises(LinkError, match=r"line socket://.* must "):
+    with pytest.raises(LinkError, match=r"link socket://.* must "):
         device.launch()
     with pytest.raises(LinkError, match=r"port socket://.* must be a serial port or socket://host:port"):
         open_link(address, 1, 1)
     with running_board(program, DIVISOR) as address:
-        again = FpgaDevice(TINY, open_link(address, 1, PATIENCE), system.map)
+        again = FpgaDevice(TINY, open_link(address, 1, PATIENCE), soc.map)
         assert outcome(again, listed("gemm_basic")) == outcome(FunctionalDevice(TINY), listed("gemm_basic"))
         again.close()
 
 
-def test_a_silent_host_leaves_to_one_that_waits(program: Path, system: System) -> None:
+def test_a_silent_host_leaves_to_one_that_waits(program: Path, soc: Soc) -> None:
     with started_board(program, DIVISOR, patience=1) as board:
         silent = open_link(board.address, 1, PATIENCE)
-        silent.write(system.map.memory_base, [7])
+        silent.write(soc.map.memory_base, [7])
         waiting = open_link(board.address, 1, PATIENCE)
-        assert waiting.read(system.map.memory_base, 1)
+        assert waiting.read(soc.map.memory_base, 1)
         with pytest.raises(LinkError):
-            silent.read(system.map.memory_base, 1)
+            silent.read(soc.map.memory_base, 1)
         silent.close()
         waiting.close()
 
 
-def test_an_address_without_anything_ends(link: Link, system: System) -> None:
+def test_an_address_without_anything_ends(link: UartboneLink, soc: Soc) -> None:
     link.read(0x2000_0000, 1)
-    assert link.read(system.map.registers_base, 1) == [DEVICE_MAGIC]
+    assert link.read(soc.map.registers_base, 1) == [DEVICE_MAGIC]
 
 
 def test_the_harness_says_how_it_is_used(program: Path) -> None:
@@ -238,12 +237,12 @@ def test_the_harness_says_how_it_is_used(program: Path) -> None:
 @pytest.mark.long
 def test_the_line_at_its_own_speed() -> None:
     """The bits of the other tests are short; here the text is, to the letter, what is placed and routed."""
-    system = board_system(TINY, BOARD)
-    divisor = round(system.map.clock_hz / system.map.baud)
+    soc = board_soc(TINY, BOARD)
+    divisor = round(soc.map.clock_hz / soc.map.baud)
     # The adapter keeps to its own 3 MBaud, the board rounds to whole cycles a bit: the last of ten bits must still be
     # sampled in its middle half.
-    assert divisor == 27 and abs(system.map.clock_hz / divisor / BOARD.baud - 1) < 0.025
-    with running_board(build_board(simulated_board(BOARD, system)), divisor) as address:
-        device = FpgaDevice(TINY, open_link(address, 1, PATIENCE), system.map)
+    assert divisor == 27 and abs(soc.map.clock_hz / divisor / BOARD.baud - 1) < 0.025
+    with running_board(build_board(simulated_board(BOARD, soc)), divisor) as address:
+        device = FpgaDevice(TINY, open_link(address, 1, PATIENCE), soc.map)
         assert outcome(device, listed("gemm_basic")) == outcome(FunctionalDevice(TINY), listed("gemm_basic"))
         device.close()

@@ -1,4 +1,4 @@
-"""The memory of a board as the cycle simulator sees it: its chip behind LiteDRAM's controller at the System's clock.
+"""The memory of a board as the cycle simulator sees it: its chip behind LiteDRAM's controller at the SoC's clock.
 
 In: a board, a clock. Out: a `MemoryModel`. `docs/memory.md` says where each figure comes from, and what is left out.
 """
@@ -10,7 +10,7 @@ from typing import Final
 from relay_hw.accel.fpga.board_top import cycles
 from relay_hw.accel.fpga.boards import Board
 from relay_hw.accel.fpga.litex_soc import BUFFER_BEATS
-from relay_hw.accel.sim.memory import MemoryModel, Sdram
+from relay_hw.accel.sim.dram_timing import MemoryModel, Sdram
 
 # LiteDRAM's description of every SDR chip: cycles from a write's last column to READ, of one column.
 _WRITE_TO_READ: Final = 2

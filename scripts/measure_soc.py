@@ -19,15 +19,15 @@ from measure_memory import BOARD, compiled
 
 from relay_hw.accel.fpga.boards import find_board
 from relay_hw.accel.fpga.device import FpgaDevice
-from relay_hw.accel.fpga.link import open_link
+from relay_hw.accel.fpga.open_link import open_link
 from relay_hw.accel.fpga.sim.board import build_board, running_board
 from relay_hw.accel.fpga.sim.soc import simulated_board
-from relay_hw.accel.fpga.systems import board_system
+from relay_hw.accel.fpga.socs import board_soc
 from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.accel.isa.errors import DeadlockError
 from relay_hw.accel.isa.program import SectionKind
 from relay_hw.accel.sim.cycle import CycleDevice
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from tests.accel.sim.timed_programs import timed_program
 
 OUTPUT = Path(__file__).resolve().parents[1] / "docs" / "results" / "system.json"
@@ -45,9 +45,9 @@ Say = Callable[[str], object]
 def soc(config: AccelConfig) -> Iterator[FpgaDevice]:
     """The board's SoC in simulation, with its driver."""
     board = find_board(ULX3S)
-    system = board_system(config, board, baud=round(board.mhz * 1e6) // DIVISOR)
-    with running_board(build_board(simulated_board(board, system)), DIVISOR) as address:
-        device = FpgaDevice(config, open_link(address, 1, PATIENCE_SECONDS), system.map)
+    soc = board_soc(config, board, baud=round(board.mhz * 1e6) // DIVISOR)
+    with running_board(build_board(simulated_board(board, soc)), DIVISOR) as address:
+        device = FpgaDevice(config, open_link(address, 1, PATIENCE_SECONDS), soc.map)
         yield device
         device.close()
 

@@ -1,4 +1,4 @@
-"""Designs that bitstreams are made of: a System around a configuration, for a part or for a board.
+"""Designs that bitstreams are made of: a SoC around a configuration, for a part or for a board.
 
 In: names and sizes. Out: a `Design` and the map that its driver needs.
 """
@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from relay_hw.accel.fpga import gowin
-from relay_hw.accel.fpga.board_top import BoardSystem, board_parts
+from relay_hw.accel.fpga.board_top import BoardSoc, board_parts
 from relay_hw.accel.fpga.boards import Board, HostLink
 from relay_hw.accel.fpga.flow import Design
 from relay_hw.accel.fpga.litex_soc import TOP as BOARD_TOP
-from relay_hw.accel.fpga.part_top import FPGA_RTL, SOURCES, TOP, PartSystem, part_verilog
+from relay_hw.accel.fpga.part_top import FPGA_RTL, SOURCES, TOP, PartSoc, part_verilog
 from relay_hw.accel.fpga.parts import Family, FlowError, Part
 from relay_hw.accel.fpga.soc_map import SocMap
 from relay_hw.accel.fpga.synth import core_files, files_of
@@ -28,47 +28,47 @@ _ETHERNET: Final = ("fpga_crc32", "fpga_eth_rx", "fpga_eth_tx", "fpga_etherbone"
 
 
 @dataclass(frozen=True, slots=True)
-class System:
+class Soc:
     """What is built, and what its driver must know."""
 
     design: Design
     map: SocMap
 
 
-def part_system(
+def part_soc(
     config: AccelConfig,
     part: Part,
     mhz: float = PART_MHZ,
     memory_bytes: int = PART_MEMORY_BYTES,
     baud: int = PART_BAUD,
-) -> System:
+) -> Soc:
     """The accelerator with block RAM as its memory, behind a serial line. The tools place all pins but the clock's."""
     if not 1 <= mhz <= 400:
         raise FlowError(f"clock must be from 1 to 400 MHz, not {mhz:g}")
     clock_hz = round(mhz * 1e6)
-    part_of = PartSystem(config, part, clock_hz, max(4, round(clock_hz / baud)), memory_bytes)
+    part_of = PartSoc(config, part, clock_hz, max(4, round(clock_hz / baud)), memory_bytes)
     files = {**core_files(), **files_of(SOURCES), f"{TOP}.v": part_verilog(part_of)}
     name = f"{part.name}-{config.name}"
-    return System(Design(name, TOP, files, part, _clock_constraints(part, mhz), mhz), part_of.map())
+    return Soc(Design(name, TOP, files, part, _clock_constraints(part, mhz), mhz), part_of.map())
 
 
-def board_system(config: AccelConfig, board: Board, mhz: float | None = None, baud: int | None = None) -> System:
+def board_soc(config: AccelConfig, board: Board, mhz: float | None = None, baud: int | None = None) -> Soc:
     """The accelerator on a board: its SDRAM as memory, its link to the host, pins where the board has them.
 
-    `mhz`: clock of the System, by default the board's for this configuration; `baud`: of its serial line.
+    `mhz`: clock of the SoC, by default the board's for this configuration; `baud`: of its serial line.
     Raises FlowError.
     """
     fit = board.fit(config.name)
     usual = board.mhz if fit is None else fit.mhz
-    sizes = BoardSystem(config, board, round((mhz or usual) * 1e6), baud or board.baud)
+    sizes = BoardSoc(config, board, round((mhz or usual) * 1e6), baud or board.baud)
     parts = board_parts(sizes)
     files = {**core_files(), **files_of(_sources(board)), f"{BOARD_TOP}.v": parts.verilog}
     name = f"{board.name}-{config.name}"
-    return System(Design(name, BOARD_TOP, files, board.part, parts.constraints, sizes.clock_hz / 1e6), parts.map)
+    return Soc(Design(name, BOARD_TOP, files, board.part, parts.constraints, sizes.clock_hz / 1e6), parts.map)
 
 
 def _sources(board: Board) -> tuple[Path, ...]:
-    """Verilog of a board's System beside the accelerator's."""
+    """Verilog of a board's SoC beside the accelerator's."""
     return (*SOURCES, *(FPGA_RTL / f"{name}.v" for name in _ETHERNET)) if board.link is HostLink.ETHERBONE else SOURCES
 
 

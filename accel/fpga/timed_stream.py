@@ -1,6 +1,6 @@
 """A board's serial line in time: when bytes have gone over it, while the board's driver does what it always does.
 
-In: what the line and the System take. Out: `TimedLine`, the stream of a `Link`; its clock says how long a board takes.
+In: what the link and the SoC take. Out: `TimedStream` for a `UartboneLink`; its clock says how long a board takes.
 Nothing is computed: memory and counters but CYCLES read as zero, so that what a driver sends is all that matters.
 """
 
@@ -10,8 +10,8 @@ import struct
 from collections import deque
 from dataclasses import dataclass
 
-from relay_hw.accel.fpga.link import BITS_A_BYTE, HEAD, READ, WRITE
 from relay_hw.accel.fpga.soc_map import SocMap
+from relay_hw.accel.fpga.uartbone import BITS_A_BYTE, HEAD, READ, WRITE
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
 from relay_hw.accel.sim.registers import BUSY_BIT, DONE_BIT
@@ -19,17 +19,17 @@ from relay_hw.accel.sim.registers import BUSY_BIT, DONE_BIT
 
 @dataclass(frozen=True, slots=True)
 class Exchanged:
-    """Bytes that went over the line, each way."""
+    """Bytes that went over the link, each way."""
 
     to_board: int = 0
     from_board: int = 0
 
 
-class TimedLine:
-    """Takes commands and gives answers as a System's bridge does, and keeps the time.
+class TimedStream:
+    """Takes commands and gives answers as a SoC's bridge does, and keeps the time.
 
-    The line carries both ways at once. A command is carried out as its last byte arrives, a launch takes
-    `launch_cycles` of the System's clock from there; set these before it.
+    The link carries both ways at once. A command is carried out as its last byte arrives, a launch takes
+    `launch_cycles` of the SoC's clock from there; set these before it.
     """
 
     def __init__(self, config: AccelConfig, soc: SocMap) -> None:
@@ -39,14 +39,14 @@ class TimedLine:
         known = {"MAGIC": DEVICE_MAGIC, "VERSION": ISA_VERSION, "CONFIG_HASH": config.hash32}
         self._registers = {REGISTER[name].offset: value for name, value in known.items()}
         self._answers: deque[tuple[float, bytes]] = deque()
-        # When each direction of the line is free again, and the launch under way has ended.
+        # When each direction of the link is free again, and the launch under way has ended.
         self._out_free = self._in_free = self._ends = 0.0
         self._now = 0.0
         self.launch_cycles = 0
         self.exchanged = Exchanged()
 
     def now(self) -> float:
-        """Seconds since the line was made."""
+        """Seconds since the link was made."""
         return self._now
 
     def sleep(self, seconds: float) -> None:

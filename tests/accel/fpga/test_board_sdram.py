@@ -1,4 +1,4 @@
-"""The model of a board's memory: what it is made of, and the whole System in simulation against it."""
+"""The model of a board's memory: what it is made of, and the whole SoC in simulation against it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
+from relay_hw.accel.fpga.board_sdram import board_memory
 from relay_hw.accel.fpga.boards import BOARDS, find_board
 from relay_hw.accel.fpga.device import FpgaDevice
-from relay_hw.accel.fpga.link import open_link
-from relay_hw.accel.fpga.memory import board_memory
+from relay_hw.accel.fpga.open_link import open_link
 from relay_hw.accel.fpga.sim.board import build_board, running_board
 from relay_hw.accel.fpga.sim.soc import simulated_board
-from relay_hw.accel.fpga.systems import board_system
+from relay_hw.accel.fpga.socs import board_soc
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.errors import ConfigError, DeadlockError
 from relay_hw.accel.sim.cycle import CycleDevice
-from relay_hw.accel.sim.memory import memory_model
+from relay_hw.accel.sim.dram_timing import memory_model
 from tests.accel.fpga.extra import needs_boards
 from tests.accel.sim.timed_programs import timed_program
 
@@ -44,10 +44,10 @@ def test_a_slower_clock_takes_fewer_cycles_for_the_same_times() -> None:
 
 @pytest.fixture(scope="module")
 def device() -> Iterator[FpgaDevice]:
-    """The whole System with short bits on its line."""
-    system = board_system(TINY, ULX3S, baud=round(ULX3S.mhz * 1e6) // 4)
-    with running_board(build_board(simulated_board(ULX3S, system)), 4) as address:
-        opened = FpgaDevice(TINY, open_link(address, 1, 60), system.map)
+    """The whole SoC with short bits on its line."""
+    soc = board_soc(TINY, ULX3S, baud=round(ULX3S.mhz * 1e6) // 4)
+    with running_board(build_board(simulated_board(ULX3S, soc)), 4) as address:
+        opened = FpgaDevice(TINY, open_link(address, 1, 60), soc.map)
         yield opened
         opened.close()
 
