@@ -29,7 +29,7 @@ from relay_hw.accel.fpga.vendor.targets import Form, find_target
 from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.cli.fpga import seeds_of
 from relay_hw.cli.main import _parser
-from relay_hw.support.progress import Step, Steps
+from relay_hw.support.progress import ProgressStep, Steps
 from scripts import area
 from scripts.figures import replaced
 
@@ -120,7 +120,7 @@ def bitstream(command: str, build: bool) -> Found | None:
     return {"macs": load_config(args.config).macs_per_cycle} | {key: report[key] for key in keys}
 
 
-def _print(step: Step) -> None:
+def _print(step: ProgressStep) -> None:
     """A line of progress."""
     print(f"  {step.text}", flush=True)
 

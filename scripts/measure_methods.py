@@ -87,8 +87,8 @@ def gains(models: Path) -> dict[str, Any]:
 def _gains(realized: Realized) -> Iterator[Gain]:
     if realized.gain is not None:
         yield realized.gain
-    for piece in realized.pieces.values():
-        yield from _gains(piece.realized)
+    for fragment in realized.fragments.values():
+        yield from _gains(fragment.realized)
 
 
 def _loaded(folder: Path) -> IRModule:
@@ -137,7 +137,7 @@ def page(text: str, found: dict[str, Any]) -> str:
     lines = ["| Network | start, dB | trained, dB | gain | held-out samples |", "|---|---|---|---|---|"]
     for name, parts in found.get(TRAINED, {}).items():
         for number, part in enumerate(parts, 1):
-            label = name if len(parts) == 1 else f"{name}, piece {number}"
+            label = name if len(parts) == 1 else f"{name}, fragment {number}"
             gain = part["end_db"] - part["start_db"]
             lines.append(
                 f"| {label} | {part['start_db']:.1f} | {part['end_db']:.1f} | {gain:.1f} | {part['samples']} |"

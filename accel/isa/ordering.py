@@ -29,7 +29,7 @@ class Access:
 
 
 @dataclass(slots=True)
-class Step:
+class OrderedInstruction:
     """One instruction and what it touches."""
 
     op: Op
@@ -44,12 +44,12 @@ class TokenBuilder:
     Each ordered pair of units has a semaphore; its n-th token is given by one instruction and taken by a later one.
     """
 
-    steps: list[Step] = field(default_factory=list[Step])
+    steps: list[OrderedInstruction] = field(default_factory=list[OrderedInstruction])
     synced: dict[tuple[Unit, Unit], int] = field(default_factory=dict[tuple[Unit, Unit], int])
 
     def add(self, op: Op, values: dict[str, int], accesses: list[Access]) -> None:
         """Append one instruction, all fields but `wait` and `set` given or default."""
-        step = Step(op, complete(op, values), accesses)
+        step = OrderedInstruction(op, complete(op, values), accesses)
         unit = BY_OP[op].unit
         if unit is not None:
             for other in Unit:
@@ -57,7 +57,7 @@ class TokenBuilder:
                     self._order(step, other, unit)
         self.steps.append(step)
 
-    def _order(self, step: Step, other: Unit, unit: Unit) -> None:
+    def _order(self, step: OrderedInstruction, other: Unit, unit: Unit) -> None:
         """Let `step` wait for the last conflicting instruction of `other`, unless its unit already has."""
         for index in range(len(self.steps) - 1, self.synced.get((other, unit), -1), -1):
             earlier = self.steps[index]

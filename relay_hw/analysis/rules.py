@@ -39,7 +39,7 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.module import IRModule, TypeData
-from relay_hw.ir.trampoline import Step, run
+from relay_hw.ir.trampoline import Recursion, run
 from relay_hw.ir.types import (
     UNIT,
     DimType,
@@ -108,7 +108,7 @@ class Inference:
 
     # Walking
 
-    def _visit(self, node: Expr) -> Step[Type]:
+    def _visit(self, node: Expr) -> Recursion[Type]:
         known = self.types.get(node)
         if known is not None:
             return known
@@ -120,7 +120,7 @@ class Inference:
             self._drain()
         return ty
 
-    def _visit_all(self, nodes: Sequence[Expr]) -> Step[list[Type]]:
+    def _visit_all(self, nodes: Sequence[Expr]) -> Recursion[list[Type]]:
         found: list[Type] = []
         for node in nodes:
             # Most are typed already, and need no step of their own.
@@ -130,31 +130,31 @@ class Inference:
 
     # Rules
 
-    def _var(self, node: Var) -> Step[Type]:
+    def _var(self, node: Var) -> Recursion[Type]:
         if node.type_annotation is None or self._is_closed:
             place = f" in {self._where}" if self._where else ""
             raise WellFormedError(f"%{node.name_hint}{place} must be bound before it is used", node.span)
         return self._annotation(node.type_annotation, node.span)
         yield
 
-    def _global_var(self, node: GlobalVar) -> Step[Type]:
+    def _global_var(self, node: GlobalVar) -> Recursion[Type]:
         ty = self._globals.get(node.name_hint)
         if ty is None:
             raise WellFormedError(f"@{node.name_hint} must be a function of the module", node.span)
         return ty
         yield
 
-    def _constant(self, node: Constant) -> Step[Type]:
+    def _constant(self, node: Constant) -> Recursion[Type]:
         if node.data.dtype.kind not in "biufV":
             raise TypeCheckError(f"constant must hold numbers or booleans, not {node.data.dtype}", node.span)
         return TensorType(node.data.shape, str(node.data.dtype))
         yield
 
-    def _op(self, node: Op) -> Step[Type]:
+    def _op(self, node: Op) -> Recursion[Type]:
         raise uncalled(node.name)
         yield
 
-    def _constructor(self, node: Constructor) -> Step[Type]:
+    def _constructor(self, node: Constructor) -> Recursion[Type]:
         data = self.mod.types.get(node.belong_to.name)
         known = self._constructors_of(data).get(node.name_hint) if data else None
         if data is None or known is None:
@@ -170,14 +170,14 @@ class Inference:
             self._constructors[name] = {item.name_hint: item for item in reversed(data.constructors)}
         return self._constructors[name]
 
-    def _tuple(self, node: Tuple) -> Step[Type]:
+    def _tuple(self, node: Tuple) -> Recursion[Type]:
         return TupleType((yield self._visit_all(node.fields)))
 
-    def _tuple_get_item(self, node: TupleGetItem) -> Step[Type]:
+    def _tuple_get_item(self, node: TupleGetItem) -> Recursion[Type]:
         value = yield self._visit(node.tuple_value)
         return self._defer(Deferred(node, [value], projection(node)))
 
-    def _let(self, node: Let) -> Step[Type]:
+    def _let(self, node: Let) -> Recursion[Type]:
         var, value = node.var, node.value
         expected = None if var.type_annotation is None else self._annotation(var.type_annotation, var.span)
         if isinstance(value, Function):
@@ -187,14 +187,14 @@ class Inference:
         self.types[var] = self._agree(expected, found, f"value of %{var.name_hint}", value, node.span)
         return (yield self._visit(node.body))
 
-    def _if(self, node: If) -> Step[Type]:
+    def _if(self, node: If) -> Recursion[Type]:
         cond = yield self._visit(node.cond)
         self._agree(scalar_type("bool"), cond, "condition of if", node.cond, node.span)
         then = yield self._visit(node.true_branch)
         other = yield self._visit(node.false_branch)
         return self._merge(then, other, "branches of if", node)
 
-    def _function(self, node: Function) -> Step[Type]:
+    def _function(self, node: Function) -> Recursion[Type]:
         declared = self._declare(node)
         self._type_scope.extend(node.type_params)
         body = yield self._visit(node.body)
@@ -202,16 +202,16 @@ class Inference:
         ret = self._agree(declared.ret_type, body, f"result of {self._where or 'function'}", node.body, node.span)
         return replace(declared, ret_type=ret if node.ret_type is None else declared.ret_type)
 
-    def _ref_create(self, node: RefCreate) -> Step[Type]:
+    def _ref_create(self, node: RefCreate) -> Recursion[Type]:
         return RefType((yield self._visit(node.value)))
 
-    def _ref_read(self, node: RefRead) -> Step[Type]:
+    def _ref_read(self, node: RefRead) -> Recursion[Type]:
         ref = yield self._visit(node.ref)
         value = IncompleteType()
         self._agree(RefType(value), ref, "argument of ref_read", node.ref, node.span)
         return self.solver.resolve(value)
 
-    def _ref_write(self, node: RefWrite) -> Step[Type]:
+    def _ref_write(self, node: RefWrite) -> Recursion[Type]:
         ref = yield self._visit(node.ref)
         value = yield self._visit(node.value)
         found = self.solver.resolve(ref)
@@ -221,7 +221,7 @@ class Inference:
             self._agree(RefType(value), ref, "argument 1 of ref_write", node.ref, node.span)
         return UNIT
 
-    def _match(self, node: Match) -> Step[Type]:
+    def _match(self, node: Match) -> Recursion[Type]:
         data = yield self._visit(node.data)
         result: Type = IncompleteType()
         for clause in node.clauses:
@@ -232,7 +232,7 @@ class Inference:
         self._matches.append(node)
         return result
 
-    def _call(self, node: Call) -> Step[Type]:
+    def _call(self, node: Call) -> Recursion[Type]:
         if isinstance(node.op, Op):
             types = yield self._visit_all(node.args)
             return self._defer(Deferred(node, types, operator_relation(node, node.op, self.solver)))
@@ -400,7 +400,7 @@ class Inference:
             self._unify(found, deferred.result, f"result of {describe(deferred.node)}", deferred.node.span)
 
 
-_RULES: Mapping[type[Expr], Callable[[Inference, Any], Step[Type]]] = {
+_RULES: Mapping[type[Expr], Callable[[Inference, Any], Recursion[Type]]] = {
     Var: Inference._var,
     GlobalVar: Inference._global_var,
     Constant: Inference._constant,

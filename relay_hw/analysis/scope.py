@@ -107,7 +107,7 @@ def find_scopes(root: Expr) -> Scopes:
     for node in reversed(order):
         here = of[node]
         inner = here
-        for index, (part, kind) in enumerate(_edges(node)):
+        for index, (part, kind) in enumerate(_policies(node)):
             if kind is None:
                 inner = here
             elif kind is not ScopeKind.LET or inner is here:
@@ -126,7 +126,7 @@ def find_scopes(root: Expr) -> Scopes:
     return Scopes(of, binders, tuple(twice), _hoisted(order, first_user, of, entered), uses, captured)
 
 
-def _edges(node: Expr) -> list[_Edge]:
+def _policies(node: Expr) -> list[_Edge]:
     """The uses that `node` makes. Binders are no uses."""
     match node:
         case Let(value=value, body=body):
@@ -171,7 +171,7 @@ def _discover(root: Expr) -> tuple[list[Expr], dict[Expr, tuple[Expr, int]]]:
         seen.add(node)
         if user is not None:
             first_user[node] = (user, index)
-        edges = _edges(node)
+        edges = _policies(node)
         if not edges:
             order.append(node)
             continue
@@ -189,7 +189,7 @@ def _hoisted(
     hoisted: dict[Expr, list[Expr]] = {}
     for node in order:
         use = first_user.get(node)
-        if use is None or not _edges(node):
+        if use is None or not _policies(node):
             continue
         home, met = of[node].block, entered[use].block
         if home is met:

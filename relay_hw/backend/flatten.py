@@ -56,7 +56,7 @@ from relay_hw.ir.expr import (
     TupleGetItem,
     Var,
 )
-from relay_hw.ir.trampoline import Step, run
+from relay_hw.ir.trampoline import Recursion, run
 from relay_hw.ir.types import FuncType, Type
 from relay_hw.ir.visit import children, pattern_vars, post_order
 from relay_hw.transform.normal_form import normalize
@@ -70,7 +70,7 @@ def flatten(function: Function, name: str, inline: Mapping[str, Function] | None
     return run(_flat(function, name, inline or {}))
 
 
-def _flat(function: Function, name: str, inline: Mapping[str, Function]) -> Step[FlatFunction]:
+def _flat(function: Function, name: str, inline: Mapping[str, Function]) -> Recursion[FlatFunction]:
     block = _Block(name, _Shared(inline, {}))
     for var in function.params:
         block.values[var] = block.add(FlatInput(var.name_hint, _type(var)))
@@ -172,7 +172,7 @@ class _Block:
 
     # Expressions in normal form
 
-    def walk(self, node: Expr) -> Step[int]:
+    def walk(self, node: Expr) -> Recursion[int]:
         """The number of the value of the block `node`, a chain of lets."""
         while isinstance(node, Let):
             self.values[node.var] = yield self.value(node.value, node.var)
@@ -198,7 +198,7 @@ class _Block:
         self.values[node] = self.add(new)
         return self.values[node]
 
-    def value(self, node: Expr, var: Var | None = None) -> Step[int]:
+    def value(self, node: Expr, var: Var | None = None) -> Recursion[int]:
         """The number of a node that may have parts; `var` is the name that it gets."""
         match node:
             case Tuple():
@@ -225,7 +225,7 @@ class _Block:
     def _all(self, nodes: Sequence[Expr]) -> tuple[int, ...]:
         return tuple(self.atom(node) for node in nodes)
 
-    def _call(self, call: Call) -> Step[int]:
+    def _call(self, call: Call) -> Recursion[int]:
         op = call.op
         callee = -1 if isinstance(op, (Op, GlobalVar, Function, Constructor)) else self.atom(op)
         args = self._all(call.args)
@@ -243,12 +243,12 @@ class _Block:
             case _:
                 return self.add(FlatApply(callee, args, _type(call)))
 
-    def _written_out(self, function: Function, args: Sequence[int]) -> Step[int]:
+    def _written_out(self, function: Function, args: Sequence[int]) -> Recursion[int]:
         inner = self.shared.named_form(function)
         self.values.update(zip(inner.params, args, strict=True))
         return (yield self.walk(inner.body))
 
-    def _if(self, node: If) -> Step[int]:
+    def _if(self, node: If) -> Recursion[int]:
         cond = self.atom(node.cond)
         blocks = [_Block(self.name, self.shared, self) for _ in range(2)]
         results: list[int] = []
@@ -258,7 +258,7 @@ class _Block:
         then, otherwise = (block.close(result, captured) for block, result in zip(blocks, results, strict=True))
         return self.add(FlatIf(cond, tuple(captured), then, otherwise, _type(node)))
 
-    def _match(self, node: Match) -> Step[int]:
+    def _match(self, node: Match) -> Recursion[int]:
         data = self.atom(node.data)
         blocks: list[_Block] = []
         results: list[int] = []
@@ -273,7 +273,7 @@ class _Block:
         arms = [FlatArm(_pattern(clause.lhs), body) for clause, body in zip(node.clauses, bodies, strict=True)]
         return self.add(FlatMatch(data, tuple(captured), tuple(arms), _type(node)))
 
-    def _closure(self, node: Function, var: Var | None) -> Step[int]:
+    def _closure(self, node: Function, var: Var | None) -> Recursion[int]:
         block = _Block(self.name, self.shared, self)
         is_recursive = var is not None and any(part is var for part in post_order(node.body))
         for param in (*((var,) if is_recursive and var is not None else ()), *node.params):

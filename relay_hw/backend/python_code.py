@@ -40,7 +40,7 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.trampoline import Step, run
+from relay_hw.ir.trampoline import Recursion, run
 from relay_hw.ir.types import TensorType
 from relay_hw.support.quote import identifier
 
@@ -144,7 +144,7 @@ class _FunctionCoder:
 
     # Functions
 
-    def _define(self, python: str, function: Function, own: _Own) -> Step[None]:
+    def _define(self, python: str, function: Function, own: _Own) -> Recursion[None]:
         outer, self.own = self.own, own
         params = [self.fresh("p") for _ in function.params]
         self.names.update(zip(function.params, params, strict=True))
@@ -158,7 +158,7 @@ class _FunctionCoder:
                 yield self._tail(function.body)
         self.own = outer
 
-    def _tail(self, node: Expr) -> Step[None]:
+    def _tail(self, node: Expr) -> Recursion[None]:
         """Statements that end with the value of `node` returned."""
         while isinstance(node, Let) and node not in self.names:
             yield self._let(node)
@@ -179,7 +179,7 @@ class _FunctionCoder:
 
     # Nodes
 
-    def visit(self, node: Expr) -> Step[str]:
+    def visit(self, node: Expr) -> Recursion[str]:
         """A Python name or literal for the value of `node`, computed before in the lines."""
         found = self.names.get(node)
         if found is None:
@@ -187,43 +187,43 @@ class _FunctionCoder:
             self.names[node] = found
         return found
 
-    def _all(self, nodes: Sequence[Expr]) -> Step[list[str]]:
+    def _all(self, nodes: Sequence[Expr]) -> Recursion[list[str]]:
         names: list[str] = []
         for node in nodes:
             names.append((yield self.visit(node)))
         return names
 
-    def _hoisted(self, node: Expr) -> Step[None]:
+    def _hoisted(self, node: Expr) -> Recursion[None]:
         for shared in self.plan.hoisted.get(node, ()):
             yield self.visit(shared)
 
-    def _var(self, node: Var) -> Step[str]:
+    def _var(self, node: Var) -> Recursion[str]:
         raise EvalError(f"%{node.name_hint} must be bound to be compiled to Python", node.span)
         yield
 
-    def _global_var(self, node: GlobalVar) -> Step[str]:
+    def _global_var(self, node: GlobalVar) -> Recursion[str]:
         return self.globals[node.name_hint]
         yield
 
-    def _constant(self, node: Constant) -> Step[str]:
+    def _constant(self, node: Constant) -> Recursion[str]:
         return self.pool.name(node.data, "c")
         yield
 
-    def _constructor(self, node: Constructor) -> Step[str]:
+    def _constructor(self, node: Constructor) -> Recursion[str]:
         return self.assign(f"lambda *fields: Data({self.pool.name(node, 'k')}, fields)")
         yield
 
-    def _tuple(self, node: Tuple) -> Step[str]:
+    def _tuple(self, node: Tuple) -> Recursion[str]:
         return self.assign(f"({''.join(part + ', ' for part in (yield self._all(node.fields)))})")
 
-    def _tuple_get_item(self, node: TupleGetItem) -> Step[str]:
+    def _tuple_get_item(self, node: TupleGetItem) -> Recursion[str]:
         return self.assign(f"{(yield self.visit(node.tuple_value))}[{node.index}]")
 
-    def _let_value(self, node: Let) -> Step[str]:
+    def _let_value(self, node: Let) -> Recursion[str]:
         yield self._let(node)
         return (yield self.visit(node.body))
 
-    def _let(self, node: Let) -> Step[None]:
+    def _let(self, node: Let) -> Recursion[None]:
         if isinstance(node.value, Function) and node.value not in self.names:
             python = self.fresh("f")
             self.names[node.var] = self.names[node.value] = python
@@ -232,41 +232,41 @@ class _FunctionCoder:
             return
         self.names[node.var] = yield self.visit(node.value)
 
-    def _function(self, node: Function) -> Step[str]:
+    def _function(self, node: Function) -> Recursion[str]:
         yield self._hoisted(node)
         python = self.fresh("f")
         yield self._define(python, node, _Own(frozenset()))
         return python
 
-    def _test(self, node: If) -> Step[str]:
+    def _test(self, node: If) -> Recursion[str]:
         cond = yield self.visit(node.cond)
         yield self._hoisted(node)
         return cond
 
-    def _if(self, node: If) -> Step[str]:
+    def _if(self, node: If) -> Recursion[str]:
         result = self.fresh()
         yield self._branches(node, (yield self._test(node)), result)
         return result
 
-    def _branches(self, node: If, cond: str, result: str | None) -> Step[None]:
+    def _branches(self, node: If, cond: str, result: str | None) -> Recursion[None]:
         with self.block(f"if {cond}:"):
             yield self._end(node.true_branch, result)
         with self.block("else:"):
             yield self._end(node.false_branch, result)
 
-    def _end(self, node: Expr, result: str | None) -> Step[None]:
+    def _end(self, node: Expr, result: str | None) -> Recursion[None]:
         """The end of a branch: its value returned, or assigned."""
         if result is None:
             yield self._tail(node)
         else:
             self.write(f"{result} = {(yield self.visit(node))}")
 
-    def _match(self, node: Match) -> Step[str]:
+    def _match(self, node: Match) -> Recursion[str]:
         result = self.fresh()
         yield self._arms(node, result)
         return result
 
-    def _arms(self, node: Match, result: str | None) -> Step[None]:
+    def _arms(self, node: Match, result: str | None) -> Recursion[None]:
         data = yield self.visit(node.data)
         yield self._hoisted(node)
         for number, clause in enumerate(node.clauses):
@@ -294,18 +294,18 @@ class _FunctionCoder:
             case _:
                 pass
 
-    def _ref_create(self, node: RefCreate) -> Step[str]:
+    def _ref_create(self, node: RefCreate) -> Recursion[str]:
         return self.assign(f"Ref({(yield self.visit(node.value))})")
 
-    def _ref_read(self, node: RefRead) -> Step[str]:
+    def _ref_read(self, node: RefRead) -> Recursion[str]:
         return self.assign(f"{(yield self.visit(node.ref))}.value")
 
-    def _ref_write(self, node: RefWrite) -> Step[str]:
+    def _ref_write(self, node: RefWrite) -> Recursion[str]:
         ref = yield self.visit(node.ref)
         self.write(f"{ref}.value = {(yield self.visit(node.value))}")
         return "()"
 
-    def _call(self, node: Call) -> Step[str]:
+    def _call(self, node: Call) -> Recursion[str]:
         if isinstance(node.op, Op):
             return self.assign(self._operation(node, node.op, (yield self._all(node.args))))
         if isinstance(node.op, Constructor):
@@ -321,7 +321,7 @@ class _FunctionCoder:
         return f"asarray({made})" if isinstance(node.checked_type, TensorType) else f"value_of({made})"
 
 
-_RULES: Mapping[type[Expr], Callable[[_FunctionCoder, Any], Step[str]]] = {
+_RULES: Mapping[type[Expr], Callable[[_FunctionCoder, Any], Recursion[str]]] = {
     Var: _FunctionCoder._var,
     GlobalVar: _FunctionCoder._global_var,
     Constant: _FunctionCoder._constant,

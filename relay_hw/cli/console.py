@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from relay_hw.support.progress import IDLE, Step, Steps
+from relay_hw.support.progress import IDLE, ProgressStep, Steps
 from relay_hw.support.quote import line, screen
 
 PATIENCE_SECONDS = 2.0
@@ -88,7 +88,7 @@ class Console:
         """See `Progress.done`."""
         self._steps.done(step)
 
-    def _show(self, step: Step) -> None:
+    def _show(self, step: ProgressStep) -> None:
         if self._progress is not None:
             self._progress.show(step)
 
@@ -128,7 +128,7 @@ class _Progress:
         self._thread.join()
         self.clear()
 
-    def show(self, step: Step) -> None:
+    def show(self, step: ProgressStep) -> None:
         """Set the step to show."""
         if not step.done:
             self._begun[step.name] = time.monotonic()
@@ -147,7 +147,7 @@ class _Progress:
             if elapsed >= PATIENCE_SECONDS and self._step is not IDLE:
                 self._show(self._step, elapsed)
 
-    def _show(self, step: Step, elapsed: float) -> None:
+    def _show(self, step: ProgressStep, elapsed: float) -> None:
         message = f"{line(_with_share(step))}{self._left(step, elapsed)} … {elapsed:.0f} s"
         with self._lock:
             if self._stop.is_set():
@@ -159,14 +159,14 @@ class _Progress:
                 self._shown, self._shown_at = step.text, elapsed
                 _print(self._stream, f"relay-hw: {message}")
 
-    def _left(self, step: Step, elapsed: float) -> str:
+    def _left(self, step: ProgressStep, elapsed: float) -> str:
         """The remaining time of a step, if it can be estimated."""
         now = self._begin + elapsed
         left = step.seconds_left(now - self._begun.get(step.name, now))
         return f", {left:.0f} s left" if left else ""
 
 
-def _with_share(step: Step) -> str:
+def _with_share(step: ProgressStep) -> str:
     return step.text if step.share is None else f"{step.text} ({100 * step.share:.0f}%)"
 
 

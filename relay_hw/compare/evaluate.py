@@ -28,7 +28,7 @@ from relay_hw.quantize.batch import Values, batched
 from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.accel.rules import NAME, AccelRules
 from relay_hw.target.pipeline import partition_pipeline
-from relay_hw.transform.pieces import is_graph
+from relay_hw.transform.fragments import is_graph
 
 Array = NDArray[Any]
 Run = Callable[[Mapping[str, Array]], Any]

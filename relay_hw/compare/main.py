@@ -46,7 +46,7 @@ from relay_hw.quantize.inputs import complaint, look
 from relay_hw.quantize.strategy_file import strategy_from
 from relay_hw.runtime.labels import LABELS, check_labels, doubt
 from relay_hw.support import durable
-from relay_hw.support.progress import IDLE, SILENT, Progress, Step
+from relay_hw.support.progress import IDLE, SILENT, Progress, ProgressStep
 
 Array = NDArray[Any]
 Data = Mapping[str, Array]
@@ -384,7 +384,7 @@ class _SideBySide:
         self._ready = before
         progress.started(self._step, len(names) + before)
 
-    def __call__(self, number: int, step: Step) -> None:
+    def __call__(self, number: int, step: ProgressStep) -> None:
         if step is not IDLE:
             self._progress.advanced(self._step, self._ready, f"{self._names[number]}: {step.text}")
 

@@ -22,10 +22,10 @@ from typing import Any, Final
 
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.errors import InputError, QuantizeError, RelayHwError, UnsupportedError
-from relay_hw.support.progress import Progress, Step, Steps
+from relay_hw.support.progress import Progress, ProgressStep, Steps
 
 Work = Callable[[Any, Any, Progress], Any]  # (shared, task, progress) -> result
-Listen = Callable[[int, Step], object]  # number of the task, what it does now
+Listen = Callable[[int, ProgressStep], object]  # number of the task, what it does now
 
 _FAMILY: Final = {kind.__name__: kind for kind in (InputError, QuantizeError, UnsupportedError)}
 _QUIET_SECONDS: Final = 0.2
@@ -130,7 +130,7 @@ class _Sender:
         self._pipe = pipe
         self._next = 0.0
 
-    def __call__(self, step: Step) -> None:
+    def __call__(self, step: ProgressStep) -> None:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _QUIET_SECONDS

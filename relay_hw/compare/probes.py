@@ -39,10 +39,10 @@ class LayerRow:
 def layer_rows(realized: Realized, samples: Samples) -> tuple[LayerRow, ...]:
     """Noise and values of each layer over `samples`; for functions that control flow calls, over calibration data."""
     found = _own_rows(realized, samples.take(0, samples.launches))
-    for piece in realized.pieces.values():
-        if piece.data is not None:
-            calls = check_data(piece.realized.mod["main"].params, realized.strategy, piece.data)
-            found += _own_rows(piece.realized, calls[: samples.launches])
+    for fragment in realized.fragments.values():
+        if fragment.data is not None:
+            calls = check_data(fragment.realized.mod["main"].params, realized.strategy, fragment.data)
+            found += _own_rows(fragment.realized, calls[: samples.launches])
     names = _unique([row.name for row in found])
     return tuple(replace(row, name=name) for row, name in zip(found, names, strict=True))
 

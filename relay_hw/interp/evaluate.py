@@ -50,7 +50,7 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.trampoline import Step, run
+from relay_hw.ir.trampoline import Recursion, run
 from relay_hw.ir.types import DtypeVar, TensorType, Type, has_unknown_rank, type_leaves
 from relay_hw.span import Span
 
@@ -114,7 +114,7 @@ class Interpreter:
 
     # Nodes
 
-    def _eval(self, node: Expr, frame: Frame, plan: Scopes) -> Step[Value]:
+    def _eval(self, node: Expr, frame: Frame, plan: Scopes) -> Recursion[Value]:
         home = frame.at(plan.of[node].level) if node in plan.of else frame
         found = home.values.get(node, _MISSING)
         if found is not _MISSING:
@@ -123,17 +123,17 @@ class Interpreter:
         home.values[node] = value
         return value
 
-    def _eval_all(self, nodes: Sequence[Expr], frame: Frame, plan: Scopes) -> Step[list[Value]]:
+    def _eval_all(self, nodes: Sequence[Expr], frame: Frame, plan: Scopes) -> Recursion[list[Value]]:
         values: list[Value] = []
         for node in nodes:
             values.append((yield self._eval(node, frame, plan)))
         return values
 
-    def _hoisted(self, node: Expr, frame: Frame, plan: Scopes) -> Step[None]:
+    def _hoisted(self, node: Expr, frame: Frame, plan: Scopes) -> Recursion[None]:
         for shared in plan.hoisted.get(node, ()):
             yield self._eval(shared, frame, plan)
 
-    def _var(self, node: Var, frame: Frame, plan: Scopes) -> Step[Value]:
+    def _var(self, node: Var, frame: Frame, plan: Scopes) -> Recursion[Value]:
         binder = plan.binders.get(node)
         place: Frame | None = frame
         while place is not None:
@@ -143,55 +143,55 @@ class Interpreter:
         raise EvalError(f"%{node.name_hint} must have a value before it is used", node.span)
         yield
 
-    def _global_var(self, node: GlobalVar, frame: Frame, plan: Scopes) -> Step[Value]:
+    def _global_var(self, node: GlobalVar, frame: Frame, plan: Scopes) -> Recursion[Value]:
         if node.name_hint not in self.mod.functions:
             raise EvalError(f"@{node.name_hint} must be a function of the module", node.span)
         return self._global(node.name_hint)
         yield
 
-    def _constant(self, node: Constant, frame: Frame, plan: Scopes) -> Step[Value]:
+    def _constant(self, node: Constant, frame: Frame, plan: Scopes) -> Recursion[Value]:
         return node.data
         yield
 
-    def _constructor(self, node: Constructor, frame: Frame, plan: Scopes) -> Step[Value]:
+    def _constructor(self, node: Constructor, frame: Frame, plan: Scopes) -> Recursion[Value]:
         return node
         yield
 
-    def _tuple(self, node: Tuple, frame: Frame, plan: Scopes) -> Step[Value]:
+    def _tuple(self, node: Tuple, frame: Frame, plan: Scopes) -> Recursion[Value]:
         return tuple((yield self._eval_all(node.fields, frame, plan)))
 
-    def _tuple_get_item(self, node: TupleGetItem, frame: Frame, plan: Scopes) -> Step[Value]:
+    def _tuple_get_item(self, node: TupleGetItem, frame: Frame, plan: Scopes) -> Recursion[Value]:
         return (yield self._eval(node.tuple_value, frame, plan))[node.index]
 
-    def _let(self, node: Let, frame: Frame, plan: Scopes) -> Step[Value]:
+    def _let(self, node: Let, frame: Frame, plan: Scopes) -> Recursion[Value]:
         value = yield self._eval(node.value, frame, plan)
         self._bind(node.var, value, frame)
         return (yield self._eval(node.body, frame, plan))
 
-    def _if(self, node: If, frame: Frame, plan: Scopes) -> Step[Value]:
+    def _if(self, node: If, frame: Frame, plan: Scopes) -> Recursion[Value]:
         cond = yield self._eval(node.cond, frame, plan)
         yield self._hoisted(node, frame, plan)
         return (yield self._eval(node.true_branch if cond else node.false_branch, frame, plan))
 
-    def _function(self, node: Function, frame: Frame, plan: Scopes) -> Step[Value]:
+    def _function(self, node: Function, frame: Frame, plan: Scopes) -> Recursion[Value]:
         yield self._hoisted(node, frame, plan)
         return Closure(node, frame, plan)
 
-    def _ref_create(self, node: RefCreate, frame: Frame, plan: Scopes) -> Step[Value]:
+    def _ref_create(self, node: RefCreate, frame: Frame, plan: Scopes) -> Recursion[Value]:
         return RefValue((yield self._eval(node.value, frame, plan)))
 
-    def _ref_read(self, node: RefRead, frame: Frame, plan: Scopes) -> Step[Value]:
+    def _ref_read(self, node: RefRead, frame: Frame, plan: Scopes) -> Recursion[Value]:
         return (yield self._eval(node.ref, frame, plan)).value
 
-    def _ref_write(self, node: RefWrite, frame: Frame, plan: Scopes) -> Step[Value]:
+    def _ref_write(self, node: RefWrite, frame: Frame, plan: Scopes) -> Recursion[Value]:
         ref = yield self._eval(node.ref, frame, plan)
         ref.value = yield self._eval(node.value, frame, plan)
         return ()
 
-    def _match(self, node: Match, frame: Frame, plan: Scopes) -> Step[Value]:
+    def _match(self, node: Match, frame: Frame, plan: Scopes) -> Recursion[Value]:
         return (yield self._eval((yield self._arm(node, frame, plan)), frame, plan))
 
-    def _arm(self, node: Match, frame: Frame, plan: Scopes) -> Step[Expr]:
+    def _arm(self, node: Match, frame: Frame, plan: Scopes) -> Recursion[Expr]:
         """The arm that matches, with its variables bound."""
         data = yield self._eval(node.data, frame, plan)
         yield self._hoisted(node, frame, plan)
@@ -204,7 +204,7 @@ class Interpreter:
             return clause.rhs
         raise EvalError(f"match must have an arm for {show(data)}", node.span)
 
-    def _call(self, node: Call, frame: Frame, plan: Scopes) -> Step[Value]:
+    def _call(self, node: Call, frame: Frame, plan: Scopes) -> Recursion[Value]:
         if isinstance(node.op, Op):
             args = yield self._eval_all(node.args, frame, plan)
             value = operate(node.op, node.attrs, args, node.type, node.span)
@@ -218,7 +218,7 @@ class Interpreter:
 
     # Parts of the rules
 
-    def _apply(self, callee: Value, args: list[Value], call: Call | None) -> Step[Value]:
+    def _apply(self, callee: Value, args: list[Value], call: Call | None) -> Recursion[Value]:
         if isinstance(callee, Constructor):
             return ConstructorValue(callee, tuple(args))
         if not isinstance(callee, Closure):
@@ -237,7 +237,9 @@ class Interpreter:
         self._depth -= 1
         return value
 
-    def _body(self, node: Expr, frame: Frame, plan: Scopes) -> Step[tuple[Value, tuple[Closure, list[Value]] | None]]:
+    def _body(
+        self, node: Expr, frame: Frame, plan: Scopes
+    ) -> Recursion[tuple[Value, tuple[Closure, list[Value]] | None]]:
         """The value of a function's body, or its tail call, which does not need the frame."""
         while plan.uses.get(node) == 1:
             match node:
@@ -272,7 +274,7 @@ class Interpreter:
         return self._closures[name]
 
 
-_RULES: Mapping[type[Expr], Callable[[Interpreter, Any, Frame, Scopes], Step[Value]]] = {
+_RULES: Mapping[type[Expr], Callable[[Interpreter, Any, Frame, Scopes], Recursion[Value]]] = {
     Var: Interpreter._var,
     GlobalVar: Interpreter._global_var,
     Constant: Interpreter._constant,

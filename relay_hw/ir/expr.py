@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.ir.late import late
+from relay_hw.ir.lazy_import import lazy_import
 from relay_hw.ir.types import Condition, FuncType, GlobalTypeVar, TensorType, Type, TypeVar
 from relay_hw.span import Span
 
@@ -48,7 +48,7 @@ class Expr:
         With `show_types` every type stands in a comment; `show_meta_data` False leaves the section of large constants
         out, and the text cannot be read again.
         """
-        return late("relay_hw.text").print_expr(self, show_types, show_meta_data)
+        return lazy_import("relay_hw.text").print_expr(self, show_types, show_meta_data)
 
     def __str__(self) -> str:
         return self.astext(show_meta_data=False)
@@ -106,11 +106,11 @@ class Expr:
 
     def astype(self, dtype: str) -> Call:
         """The tensor with its elements cast to `dtype`."""
-        return late("relay_hw.op").cast(self, dtype)
+        return lazy_import("relay_hw.op").cast(self, dtype)
 
 
 def _call(name: str, *operands: object) -> Call:
-    operators = late("relay_hw.op")
+    operators = lazy_import("relay_hw.op")
     return getattr(operators, name)(*(x if isinstance(x, Expr) else operators.const(x) for x in operands))
 
 

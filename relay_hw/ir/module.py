@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from relay_hw.ir.expr import Constructor, Function, GlobalVar
-from relay_hw.ir.late import late
+from relay_hw.ir.lazy_import import lazy_import
 from relay_hw.ir.types import GlobalTypeVar, TypeVar
 
 
@@ -62,7 +62,7 @@ class IRModule:
 
         Raises InputError for an unknown one, WellFormedError where names clash.
         """
-        return late("relay_hw.prelude").import_from_std(self, name)
+        return lazy_import("relay_hw.prelude").import_from_std(self, name)
 
     def with_functions(self, functions: Mapping[str, Function]) -> IRModule:
         """The same module with `functions` added or replaced."""
@@ -78,7 +78,7 @@ class IRModule:
 
         `show_meta_data` False leaves the section of large constants out, and the text cannot be read again.
         """
-        return late("relay_hw.text").print_module(self, show_types, show_meta_data)
+        return lazy_import("relay_hw.text").print_module(self, show_types, show_meta_data)
 
     def __str__(self) -> str:
         return self.astext(show_meta_data=False)

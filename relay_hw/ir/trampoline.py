@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-Step = Generator[Any, Any, T]
+Recursion = Generator[Any, Any, T]
 
 
-def run(root: Step[T]) -> T:
+def run(root: Recursion[T]) -> T:
     """Run `root` and every step that it yields; depth is bounded by memory only."""
-    stack: list[Step[Any]] = [root]
+    stack: list[Recursion[Any]] = [root]
     value: Any = None
     while stack:
         try:

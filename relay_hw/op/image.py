@@ -227,7 +227,7 @@ def _reflected(x: Array, low: float, high: float) -> Array:
     return np.where(x < low, below, np.where(x > high, above, x))
 
 
-def _edges(attrs: GridSampleAttrs, size: int) -> tuple[float, float]:
+def _policies(attrs: GridSampleAttrs, size: int) -> tuple[float, float]:
     return (0.0, size - 1.0) if attrs.align_corners else (-0.5, size - 0.5)
 
 
@@ -260,13 +260,13 @@ def _grid_sample(attrs: GridSampleAttrs, values: Sequence[Array], result: Type) 
         given = grid[:, len(sizes) - 1 - number]
         place = (given + 1) / 2 * (size - 1) if attrs.align_corners else ((given + 1) * size - 1) / 2
         place = np.rint(place) if attrs.method == "nearest" else place
-        axes.append(_grid_taps(attrs, _padded(attrs, place, size, _edges(attrs, size))))
+        axes.append(_grid_taps(attrs, _padded(attrs, place, size, _policies(attrs, size))))
     total = np.zeros((*x.shape[:2], *grid.shape[2:]))
     batch = np.arange(len(x)).reshape(-1, *(1,) * len(sizes))
     for choice in np.ndindex(*(len(taps) for taps in axes)):
         places, weight, inside = [], np.ones(()), np.ones((), bool)
         for taps, at, size in zip(axes, choice, sizes, strict=True):
-            place = _padded(attrs, taps[at][0], size, _edges(attrs, size))
+            place = _padded(attrs, taps[at][0], size, _policies(attrs, size))
             inside = inside & (place > -1) & (place < size)
             places.append(np.clip(np.trunc(place), 0, size - 1).astype(np.int64))
             weight = weight * taps[at][1]

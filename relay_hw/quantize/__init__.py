@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
+    from relay_hw.quantize.choices import Budget, Calibration, LayerPolicy, NumberFormat, WeightRange, WeightRounding
     from relay_hw.quantize.entry import quantize
     from relay_hw.quantize.main import realize_module
     from relay_hw.quantize.recipes import STRATEGIES, strategy_names
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _HOME: Final[Mapping[str, str]] = MappingProxyType(
     {
         **dict.fromkeys(
-            ("Budget", "Calibration", "Edge", "NumberFormat", "WeightRange", "WeightRounding"),
+            ("Budget", "Calibration", "LayerPolicy", "NumberFormat", "WeightRange", "WeightRounding"),
             "relay_hw.quantize.choices",
         ),
         **dict.fromkeys(("LayerChoice", "Strategy"), "relay_hw.quantize.strategy"),
@@ -39,8 +39,8 @@ __all__ = [
     "STRATEGIES",
     "Budget",
     "Calibration",
-    "Edge",
     "LayerChoice",
+    "LayerPolicy",
     "NumberFormat",
     "QConfig",
     "Strategy",

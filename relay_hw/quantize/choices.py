@@ -53,7 +53,7 @@ class NumberFormat(Enum):
     MXFP4 = "mxfp4"
 
 
-class Edge(Enum):
+class LayerPolicy(Enum):
     """Policy for the first, last or dense layers: like all others, 8 bits, or float on the host."""
 
     SAME = "same"

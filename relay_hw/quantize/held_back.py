@@ -21,10 +21,10 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.quantize.calibrate import check_data, flat_data
 from relay_hw.quantize.choices import NumberFormat
+from relay_hw.quantize.fragments import record
 from relay_hw.quantize.main import Realized, realize_module
 from relay_hw.quantize.methods.mixed import LayerCost
 from relay_hw.quantize.number import QParams
-from relay_hw.quantize.pieces import record
 from relay_hw.quantize.report import LayerNoise, decibel
 from relay_hw.quantize.strategy import LayerChoice, Strategy
 from relay_hw.quantize.strategy_file import find_strategy
@@ -245,7 +245,7 @@ def _sources(node: Expr, names: Mapping[Expr, str]) -> list[str]:
 
 def _graphs(realized: Realized) -> list[Realized]:
     """The straight-line fragments of a program."""
-    return [piece.realized for piece in realized.pieces.values()] or [realized]
+    return [fragment.realized for fragment in realized.fragments.values()] or [realized]
 
 
 def _operands(node: Expr) -> Sequence[Expr]:
@@ -310,13 +310,13 @@ def _taken(params: Sequence[Var], data: Mapping[str, Array], index: Array, count
 
 def _measured(realized: Realized, held: Mapping[str, Array]) -> Iterator[_Noise]:
     """The noise of every result of a layer or float operator, in order of evaluation."""
-    if not realized.pieces:
+    if not realized.fragments:
         yield from _noises(realized, check_data(realized.reference["main"].params, realized.strategy, held))
         return
-    seen = record(realized.reference, list(realized.pieces), realized.strategy, held)
+    seen = record(realized.reference, list(realized.fragments), realized.strategy, held)
     for name, data in seen.items():
-        piece = realized.pieces[name].realized
-        yield from _noises(piece, check_data(piece.reference["main"].params, piece.strategy, data))
+        fragment = realized.fragments[name].realized
+        yield from _noises(fragment, check_data(fragment.reference["main"].params, fragment.strategy, data))
 
 
 def _noises(realized: Realized, batches: Sequence[Mapping[str, Array]]) -> list[_Noise]:

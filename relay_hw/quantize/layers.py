@@ -10,7 +10,16 @@ from dataclasses import dataclass
 
 from relay_hw.errors import QuantizeError
 from relay_hw.ir.expr import Call, Expr
-from relay_hw.quantize.plan import AddStep, AverageStep, LinearStep, Plan, ProductStep, Step, is_depthwise, make_plan
+from relay_hw.quantize.plan import (
+    AddStep,
+    AverageStep,
+    LinearStep,
+    Plan,
+    PlanStep,
+    ProductStep,
+    is_depthwise,
+    make_plan,
+)
 from relay_hw.quantize.strategy import Place, Strategy
 from relay_hw.transform.graph import is_op, op_name
 
@@ -24,8 +33,8 @@ class Layers:
 
     plan: Plan
     strategy: Strategy
-    names: Mapping[Step, str]
-    own: Mapping[Step, Strategy]
+    names: Mapping[PlanStep, str]
+    own: Mapping[PlanStep, Strategy]
 
     @property
     def linear(self) -> Iterator[LinearStep]:
@@ -56,9 +65,9 @@ def plan_layers(body: Expr, strategy: Strategy) -> Layers:
     return Layers(plan, strategy, found, own)
 
 
-def layer_names(plan: Plan) -> dict[Step, str]:
+def layer_names(plan: Plan) -> dict[PlanStep, str]:
     """Unique names of layers that compute: their source name, or operator and number."""
-    names: dict[Step, str] = {}
+    names: dict[PlanStep, str] = {}
     used: dict[str, int] = {}
     for step in plan.steps:
         if _computes(step):
@@ -69,11 +78,11 @@ def layer_names(plan: Plan) -> dict[Step, str]:
     return names
 
 
-def _computes(step: Step) -> bool:
+def _computes(step: PlanStep) -> bool:
     return isinstance(step, (LinearStep, AddStep, ProductStep, AverageStep))
 
 
-def _anchor(step: Step) -> Expr:
+def _anchor(step: PlanStep) -> Expr:
     """The main operator of a step, whatever follows it."""
     match step:
         case LinearStep():
@@ -84,7 +93,7 @@ def _anchor(step: Step) -> Expr:
             return step.output
 
 
-def _operator(step: Step) -> Expr:
+def _operator(step: PlanStep) -> Expr:
     """The main operator, also for sums, whose anchor is the activation behind them."""
     found = _anchor(step)
     while isinstance(step, AddStep) and not is_op(found, "add"):
@@ -93,7 +102,7 @@ def _operator(step: Step) -> Expr:
     return found
 
 
-def _places(plan: Plan) -> dict[Step, Place]:
+def _places(plan: Plan) -> dict[PlanStep, Place]:
     """For each linear layer, whether it is the first, the last, dense or depthwise."""
     linear = [step for step in plan.steps if isinstance(step, LinearStep)]
     return {

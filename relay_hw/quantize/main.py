@@ -12,24 +12,24 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with
 from relay_hw.quantize.calibrate import calibrate, check_data, flat_data
 from relay_hw.quantize.choices import NumberFormat
+from relay_hw.quantize.fragments import check_layers, fragment_modules, own_layers, record, replace_fragments
 from relay_hw.quantize.layers import plan_layers
 from relay_hw.quantize.methods.candidates import best_candidate
 from relay_hw.quantize.methods.equalize import equalize
+from relay_hw.quantize.methods.layerwise_replay import replay_layers
 from relay_hw.quantize.methods.mixed import LayerCost, assign_bits
-from relay_hw.quantize.methods.rehearsal import rehearse
 from relay_hw.quantize.methods.simulate import in_format
 from relay_hw.quantize.methods.train import Gain, hold_out, train
 from relay_hw.quantize.methods.twins import add_twins
 from relay_hw.quantize.methods.weights import choose_weights, needs_rehearsal
 from relay_hw.quantize.number import check_weights
-from relay_hw.quantize.pieces import check_layers, own_layers, piece_modules, record, replace_pieces
 from relay_hw.quantize.realize import FloatOperator, Probe, float_weights, realize
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.quantize.strategy_file import find_strategy
 from relay_hw.quantize.sums import merge_sums
 from relay_hw.support.progress import SILENT, Progress
+from relay_hw.transform.fragments import OutlineFragments, is_graph
 from relay_hw.transform.infer_type import InferType
-from relay_hw.transform.pieces import OutlinePieces, is_graph
 from relay_hw.transform.pipelines import simplify_pipeline
 
 Array = NDArray[Any]
@@ -39,7 +39,7 @@ Array = NDArray[Any]
 class Realized:
     """`mod` is the quantized module, `reference` the simplified float one; `probes` pair their tensors.
 
-    `operators`: those that stay float, in both. If `main` is not one graph of operators, `pieces` has the records of
+    `operators`: those that stay float, in both. If `main` is not one graph of operators, `fragments` has the records of
     its fragments by name instead. `gain`: of training.
     """
 
@@ -47,7 +47,7 @@ class Realized:
     reference: IRModule
     probes: tuple[Probe, ...]
     strategy: Strategy
-    pieces: Mapping[str, Piece] = field(default_factory=dict[str, "Piece"])
+    fragments: Mapping[str, Fragment] = field(default_factory=dict[str, "Fragment"])
     operators: tuple[FloatOperator, ...] = ()
     gain: Gain | None = None
 
@@ -55,12 +55,12 @@ class Realized:
     def notes(self) -> tuple[str, ...]:
         """Notes on the gain from training, of the whole network or of each fragment."""
         own = (self.gain.sentence(),) if self.gain is not None else ()
-        parts = (f"{name}: {note}" for name, piece in self.pieces.items() for note in piece.realized.notes)
+        parts = (f"{name}: {note}" for name, fragment in self.fragments.items() for note in fragment.realized.notes)
         return own + tuple(parts)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Fragment:
     """A fragment as a network of its own, and its recorded inputs: parameters, all calls on the first axis."""
 
     realized: Realized
@@ -95,7 +95,7 @@ def realize_module(
     reference = reference_of(mod)
     calibration = flat_data(reference["main"].params, calibration)
     if not is_graph(reference):
-        return _realize_pieces(reference, chosen, calibration, progress, cost)
+        return _realize_fragments(reference, chosen, calibration, progress, cost)
     main = reference["main"]
     if chosen.needs_data:
         check_data(main.params, chosen, calibration)
@@ -130,7 +130,7 @@ def realize_module(
         return Realized(InferType()(new), reference, probes, chosen)
     weights = gain = None
     if needs_rehearsal(layers):
-        weights = rehearse(reference, layers, ranges, calibration or {}, choose_weights, progress)
+        weights = replay_layers(reference, layers, ranges, calibration or {}, choose_weights, progress)
     if chosen.epochs and any(layers.linear):
         weights, gain = train(reference, layers, ranges, (calibration or {}, held), weights, progress)
     body, probes, operators = realize(main.body, layers, ranges, weights)
@@ -140,7 +140,7 @@ def realize_module(
 
 def reference_of(mod: IRModule) -> IRModule:
     """The float network whose layers strategies name, with control flow cut into fragments."""
-    return OutlinePieces()(simplify_pipeline()(InferType()(mod)))
+    return OutlineFragments()(simplify_pipeline()(InferType()(mod)))
 
 
 def _best(reference: IRModule, strategy: Strategy, data: Mapping[str, Array], cost: LayerCost | None) -> Strategy:
@@ -157,7 +157,7 @@ def _best(reference: IRModule, strategy: Strategy, data: Mapping[str, Array], co
     return replace(best, name=strategy.name, summary=f"{best.name}, the best of {', '.join(strategy.candidates)}")
 
 
-def _realize_pieces(
+def _realize_fragments(
     reference: IRModule,
     strategy: Strategy,
     data: Mapping[str, Any] | None,
@@ -165,17 +165,17 @@ def _realize_pieces(
     cost: LayerCost | None,
 ) -> Realized:
     """Quantize each fragment by its recorded inputs. A fragment that no sample reaches stays float."""
-    modules = piece_modules(reference)
+    modules = fragment_modules(reference)
     check_layers(modules, strategy)
     seen: Mapping[str, Mapping[str, Array] | None] = dict.fromkeys(modules)
     if strategy.needs_data:
         seen = record(reference, list(modules), strategy, data, progress)
-    parts = {name: _realize_piece(modules[name], strategy, data, cost) for name, data in seen.items()}
-    new = replace_pieces(reference, {name: part.mod["main"] for name, part in parts.items()})
-    return Realized(new, reference, (), strategy, {name: Piece(part, seen[name]) for name, part in parts.items()})
+    parts = {name: _realize_fragment(modules[name], strategy, data, cost) for name, data in seen.items()}
+    new = replace_fragments(reference, {name: part.mod["main"] for name, part in parts.items()})
+    return Realized(new, reference, (), strategy, {name: Fragment(part, seen[name]) for name, part in parts.items()})
 
 
-def _realize_piece(
+def _realize_fragment(
     mod: IRModule, strategy: Strategy, data: Mapping[str, Array] | None, cost: LayerCost | None
 ) -> Realized:
     own = own_layers(mod, strategy)

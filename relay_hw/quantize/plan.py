@@ -42,7 +42,7 @@ RULES: Final = {
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class PlanStep:
     """A step makes the tensor `output` of the float graph; `inputs` are the tensors that it reads as integers."""
 
     output: Expr
@@ -52,7 +52,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LinearStep(Step):
+class LinearStep(PlanStep):
     """A convolution or dense layer with its bias and activation."""
 
     linear: Linear = field(kw_only=True)
@@ -74,34 +74,34 @@ def bias_calls(body: Expr) -> dict[Expr, Call]:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AddStep(Step):
+class AddStep(PlanStep):
     """The sum of two tensors of one shape."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ProductStep(Step):
+class ProductStep(PlanStep):
     """A matrix product of two tensors, whose zero points are 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class AverageStep(Step):
+class AverageStep(PlanStep):
     """The mean of windows."""
 
     pool: Call = field(kw_only=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class KeepStep(Step):
+class KeepStep(PlanStep):
     """An operator whose result keeps its input's scale: max pooling, reshape, concatenate, pad."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BoundStep(Step):
+class BoundStep(PlanStep):
     """A ReLU or clip without a layer in front: clips integers at their scale."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class FloatStep(Step):
+class FloatStep(PlanStep):
     """An operator without integer form."""
 
 
@@ -109,7 +109,7 @@ class FloatStep(Step):
 class Plan:
     """`steps` in order of evaluation; `group` maps each integer tensor to the tensors it shares a scale with."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     group: dict[Expr, tuple[Expr, ...]]
 
     @property
@@ -146,7 +146,7 @@ class _Planner:
         self._integer: set[Expr] = set()
 
     def plan(self) -> Plan:
-        steps: list[Step] = []
+        steps: list[PlanStep] = []
         for node in self._order:
             if not isinstance(node, Call) or node in self._absorbed:
                 continue
@@ -156,7 +156,7 @@ class _Planner:
                 self._integer.add(step.output)
         return Plan(tuple(steps), _groups(steps))
 
-    def _step(self, call: Call) -> Step:
+    def _step(self, call: Call) -> PlanStep:
         if not _is_float32(call) or call in self._floats:
             return FloatStep(call, ())
         name = op_name(call)
@@ -181,7 +181,7 @@ class _Planner:
             return BoundStep(call, (call.args[0],), *_bounds(call))
         return FloatStep(call, ())
 
-    def _linear_step(self, anchor: Call) -> Step:
+    def _linear_step(self, anchor: Call) -> PlanStep:
         output: Expr = anchor
         reader = self._only_reader(anchor)
         if reader is not None and is_op(reader, "nn.bias_add"):
@@ -255,7 +255,7 @@ def _bounds(call: Call) -> tuple[float, float]:
     return (0.0, math.inf) if is_op(call, "nn.relu") else (call.attrs.a_min, call.attrs.a_max)
 
 
-def _groups(steps: Sequence[Step]) -> dict[Expr, tuple[Expr, ...]]:
+def _groups(steps: Sequence[PlanStep]) -> dict[Expr, tuple[Expr, ...]]:
     """Groups of tensors with one scale, in the order of their first appearance."""
     leader: dict[Expr, Expr] = {}
 
@@ -276,7 +276,7 @@ def _groups(steps: Sequence[Step]) -> dict[Expr, tuple[Expr, ...]]:
     return {expr: tuple(members[find(expr)]) for expr in leader}
 
 
-def _integer_tensors(step: Step) -> Iterator[Expr]:
+def _integer_tensors(step: PlanStep) -> Iterator[Expr]:
     if not isinstance(step, FloatStep):
         yield from step.inputs
         yield step.output

@@ -16,16 +16,16 @@ from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import children, copy_with, post_order
 from relay_hw.quantize.affine import OFFSET, grid_of, make_grid
-from relay_hw.quantize.given_layers import LayerReader, Source
 from relay_hw.quantize.integer_layers import Target, add
+from relay_hw.quantize.prequantized_layers import LayerReader, Source
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
 from relay_hw.transform.constant_arguments import ConstantArguments
 from relay_hw.transform.dead_code import DeadCodeElimination
 from relay_hw.transform.fold_constant import FoldConstant
+from relay_hw.transform.fragments import OutlineFragments, fragments_of
 from relay_hw.transform.graph import constant, dataflow_order, dtype_of, is_op, make, op_name, remake
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.inline_let import InlineLet
-from relay_hw.transform.pieces import OutlinePieces, pieces_of
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
 from relay_hw.transform.sequential import Pipeline
 
@@ -43,9 +43,9 @@ def realize_prequantized(mod: IRModule, multiplier_bits: int = 31) -> IRModule:
 
     In a program with control flow each straight-line fragment is converted separately.
     """
-    plain = OutlinePieces()(_before()(InferType()(mod)))
+    plain = OutlineFragments()(_before()(InferType()(mod)))
     new: dict[str, Function] = {}
-    for name in pieces_of(plain):
+    for name in fragments_of(plain):
         function = plain[name]
         body = _Walk(function.body, multiplier_bits).run()
         new[name] = copy_with(function, body=body, checked_type=None)
@@ -81,7 +81,7 @@ class _Walk(LayerReader):
 
     def run(self) -> Expr:
         """The new body."""
-        for node in dataflow_order(self._body, "a piece"):
+        for node in dataflow_order(self._body, "a fragment"):
             if dtype_of(node) in OFFSET:
                 new = self._integers(node)
                 if new is not None:

@@ -36,8 +36,8 @@ from relay_hw.quantize.plan import (
     FloatStep,
     KeepStep,
     LinearStep,
+    PlanStep,
     ProductStep,
-    Step,
 )
 from relay_hw.span import Span
 from relay_hw.transform.graph import constant, is_op, make, op_name, remake, shape_of, typed
@@ -66,7 +66,7 @@ class FloatOperator:
 
 
 def realize(
-    body: Expr, layers: Layers, ranges: Ranges, weights: Mapping[Step, LayerWeights] | None = None
+    body: Expr, layers: Layers, ranges: Ranges, weights: Mapping[PlanStep, LayerWeights] | None = None
 ) -> tuple[Expr, tuple[Probe, ...], tuple[FloatOperator, ...]]:
     """The integer form of `body`, typed; `weights`: of layers whose integers are chosen already.
 
@@ -106,7 +106,7 @@ class Realizer:
         self._ints: dict[Expr, Expr] = {}
         self._floats: dict[Expr, Expr] = {}
 
-    def take(self, step: Step, weights: LayerWeights | None = None) -> None:
+    def take(self, step: PlanStep, weights: LayerWeights | None = None) -> None:
         """Build one step after those before it. `weights`: a linear layer's integers, if chosen already."""
         output = step.output
         match step:
@@ -164,7 +164,7 @@ class Realizer:
         args = (data, constant(np.float32(params.scale)), constant(np.int32(params.zero_point)))
         return make("qnn.dequantize", args, out_dtype="float32", span=span)
 
-    def _record(self, step: Step, integer: Expr, operator: str) -> None:
+    def _record(self, step: PlanStep, integer: Expr, operator: str) -> None:
         self._ints[step.output] = integer
         self.probes.append(Probe(self._names[step], operator, step.output, integer, self._params[step.output]))
 
@@ -236,7 +236,7 @@ class Realizer:
         factor = Fraction(given.scale) / (Fraction(result.scale) * count)
         return self._requantize(acc, bias.astype(np.int32), [factor], layout.index("C"), step)
 
-    def _requantize(self, acc: Expr, bias: Array, factors: Sequence[Fraction], axis: int, step: Step) -> Expr:
+    def _requantize(self, acc: Expr, bias: Array, factors: Sequence[Fraction], axis: int, step: PlanStep) -> Expr:
         bits, result = self._strategy.multiplier_bits, self._params[step.output]
         pairs = [normalise(factor, bits) for factor in factors]
         a_min, a_max = _limits(step, result)
@@ -302,7 +302,7 @@ def float_weights(step: LinearStep) -> tuple[Array, NDArray[np.float64]]:
     return weight, bias
 
 
-def _limits(step: Step, params: QParams) -> tuple[int, int]:
+def _limits(step: PlanStep, params: QParams) -> tuple[int, int]:
     """The integer bounds of an activation."""
     low = params.low if step.low == -math.inf else params.quantize(step.low)
     high = params.high if step.high == math.inf else params.quantize(step.high)

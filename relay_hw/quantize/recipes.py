@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
+from relay_hw.quantize.choices import Budget, Calibration, LayerPolicy, NumberFormat, WeightRange, WeightRounding
 from relay_hw.quantize.strategy import Strategy
 
 _NARROW: Final = {
-    "first_layer": Edge.INT8,
-    "last_layer": Edge.INT8,
+    "first_layer": LayerPolicy.INT8,
+    "last_layer": LayerPolicy.INT8,
     "calibration": Calibration.MSE,
     "weight_range": WeightRange.MSE,
     "bias_correction": True,
@@ -114,7 +114,7 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
         "w4a8-twins",
         **_W4,
         weight_rounding=WeightRounding.GPTQ,
-        depthwise_layers=Edge.INT8,
+        depthwise_layers=LayerPolicy.INT8,
         equalize=True,
         twins=True,
         summary="as w4a8-gptq and int8-twins, depthwise layers with 8-bit weights",
@@ -130,7 +130,7 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
         **_W4,
         weight_rounding=WeightRounding.GPTQ,
         weight_group=16,
-        depthwise_layers=Edge.INT8,
+        depthwise_layers=LayerPolicy.INT8,
         summary="as w4a8-gptq, 16 inputs share a factor where the array takes 8 bits, depthwise layers 8-bit",
     ),
     Strategy(
@@ -138,7 +138,7 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
         **_NARROW,
         weight_bits=2,
         weight_rounding=WeightRounding.GPTQ,
-        depthwise_layers=Edge.INT8,
+        depthwise_layers=LayerPolicy.INT8,
         summary="as w4a8-gptq with 2-bit weights, depthwise layers 8-bit: half its bytes where the array takes 4 bits",
     ),
     Strategy(
@@ -147,7 +147,7 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
         weight_bits=2,
         weight_rounding=WeightRounding.GPTQ,
         weight_group=16,
-        depthwise_layers=Edge.INT8,
+        depthwise_layers=LayerPolicy.INT8,
         summary="as w2a8-gptq, 16 inputs share a factor from 1 to 7 where the array takes 4 bits",
     ),
     Strategy("w4a4", **_W4, activation_bits=4, summary="as w4a8, 4-bit activations"),
@@ -200,8 +200,8 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
         calibration=Calibration.GLOBAL,
         global_scale=8.0,
         bias_bits=8,
-        first_layer=Edge.FLOAT,
-        dense_layers=Edge.FLOAT,
+        first_layer=LayerPolicy.FLOAT,
+        dense_layers=LayerPolicy.FLOAT,
         summary="Relay's published recipe: global scale 8, powers of two, first convolution and dense layers float",
     ),
     Strategy("fp8-e4m3", number_format=NumberFormat.FP8_E4M3, summary=f"FP8 E4M3, {_NO_HARDWARE}"),

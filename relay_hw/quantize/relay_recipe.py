@@ -18,7 +18,7 @@ from relay_hw.ir.expr import Constant, Expr, Function
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with, substitute
 from relay_hw.quantize.calibrate import calibrate
-from relay_hw.quantize.choices import Calibration, Edge
+from relay_hw.quantize.choices import Calibration, LayerPolicy
 from relay_hw.quantize.layers import Layers, layer_names, plan_layers
 from relay_hw.quantize.main import realize_module
 from relay_hw.quantize.methods.simulate import simulate, simulated_integers
@@ -107,8 +107,8 @@ class QConfig:
             power_of_two=False,
             power_of_two_weights=self.weight_scale == "power2",
             rounding=ROUNDING[self.rounding] if self.round_for_shift else "floor",
-            first_layer=Edge.SAME,
-            dense_layers=Edge.FLOAT if self.skip_dense_layer else Edge.SAME,
+            first_layer=LayerPolicy.SAME,
+            dense_layers=LayerPolicy.FLOAT if self.skip_dense_layer else LayerPolicy.SAME,
         )
 
 

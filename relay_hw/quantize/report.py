@@ -36,8 +36,8 @@ def layer_noise(realized: Realized, data: Mapping[str, Array]) -> tuple[LayerNoi
     `data` is like calibration data. In a program with control flow each fragment is measured by its recorded inputs in
     calibration: `data` is not looked at. Raises QuantizeError if it does not fit.
     """
-    if realized.pieces:
-        parts = (layer_noise(p.realized, p.data) for p in realized.pieces.values() if p.data is not None)
+    if realized.fragments:
+        parts = (layer_noise(p.realized, p.data) for p in realized.fragments.values() if p.data is not None)
         return tuple(row for part in parts for row in part)
     probes = realized.probes
     params = realized.reference["main"].params

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from relay_hw.errors import QuantizeError
-from relay_hw.quantize.choices import Budget, Calibration, Edge, NumberFormat, WeightRange, WeightRounding
+from relay_hw.quantize.choices import Budget, Calibration, LayerPolicy, NumberFormat, WeightRange, WeightRounding
 from relay_hw.rounding import ROUNDINGS
 
 MIN_BITS: Final = 2
@@ -114,10 +114,10 @@ class Strategy:
     augment: int = 0
     bias_correction: bool = False
     number_format: NumberFormat = NumberFormat.INTEGER
-    first_layer: Edge = Edge.SAME
-    last_layer: Edge = Edge.SAME
-    dense_layers: Edge = Edge.SAME
-    depthwise_layers: Edge = Edge.SAME
+    first_layer: LayerPolicy = LayerPolicy.SAME
+    last_layer: LayerPolicy = LayerPolicy.SAME
+    dense_layers: LayerPolicy = LayerPolicy.SAME
+    depthwise_layers: LayerPolicy = LayerPolicy.SAME
     layers: tuple[LayerChoice, ...] = ()
     budget: Budget | None = None
     budget_share: float = 0.6
@@ -201,7 +201,7 @@ class Strategy:
     def for_layer(self, layer: str, place: Place | None = None) -> Strategy:
         """This strategy with the exceptions that hold for one layer; later entries of `layers` win."""
         values: dict[str, Any] = {}
-        if Edge.INT8 in self._edges(place):
+        if LayerPolicy.INT8 in self._policies(place):
             values |= {"weight_bits": MAX_BITS, "activation_bits": MAX_BITS}
         for choice in self.layers:
             if choice.matches(layer):
@@ -210,13 +210,13 @@ class Strategy:
 
     def is_quantized(self, layer: str, place: Place | None = None) -> bool:
         """Whether the layer is quantized at all; later entries of `layers` win over the kinds of layers."""
-        answer = Edge.FLOAT not in self._edges(place)
+        answer = LayerPolicy.FLOAT not in self._policies(place)
         for choice in self.layers:
             if choice.matches(layer):
                 answer = choice.quantized
         return answer
 
-    def _edges(self, place: Place | None) -> list[Edge]:
+    def _policies(self, place: Place | None) -> list[LayerPolicy]:
         """The policies of the kinds that a layer belongs to."""
         if place is None:
             return []
@@ -234,10 +234,10 @@ ENUMS: Final[dict[str, type[Enum]]] = {
     "weight_range": WeightRange,
     "weight_rounding": WeightRounding,
     "number_format": NumberFormat,
-    "first_layer": Edge,
-    "last_layer": Edge,
-    "dense_layers": Edge,
-    "depthwise_layers": Edge,
+    "first_layer": LayerPolicy,
+    "last_layer": LayerPolicy,
+    "dense_layers": LayerPolicy,
+    "depthwise_layers": LayerPolicy,
     "budget": Budget,
 }
 

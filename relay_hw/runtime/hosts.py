@@ -15,7 +15,7 @@ from relay_hw.backend.tvm import HOW_TO_GET
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import NARROW_DTYPES, TensorType, TupleType, Type
 from relay_hw.target.partition import BORDER_OPERATORS, MOVING_OPERATORS
-from relay_hw.transform.pieces import PIECE
+from relay_hw.transform.fragments import FRAGMENT
 
 # A function between branches that computes fewer elements is done by numpy before TVM has been called.
 WORTH_A_CALL: Final = 1024
@@ -23,14 +23,14 @@ WORTH_A_CALL: Final = 1024
 
 def flat_functions(mod: IRModule) -> dict[str, FlatFunction]:
     """`main` and every function that it may call, flattened; calls of fragments are inlined."""
-    pieces = {name: function for name, function in mod.functions.items() if PIECE in function.attrs}
+    fragments = {name: function for name, function in mod.functions.items() if FRAGMENT in function.attrs}
     found: dict[str, FlatFunction] = {}
     waiting = ["main"]
     while waiting:
         name = waiting.pop()
         if name in found:
             continue
-        found[name] = flatten(mod[name], name, pieces)
+        found[name] = flatten(mod[name], name, fragments)
         waiting += _called(found[name])
     return {name: found[name] for name in mod.functions if name in found}
 
@@ -48,7 +48,7 @@ def compiled_by_tvm(mod: IRModule, functions: Mapping[str, FlatFunction]) -> tup
     Where `main` is no graph, those that are called again and again for little stay with numpy.
     """
     plain = BORDER_OPERATORS | MOVING_OPERATORS
-    least = WORTH_A_CALL if any(PIECE in function.attrs for function in mod.functions.values()) else 0
+    least = WORTH_A_CALL if any(FRAGMENT in function.attrs for function in mod.functions.values()) else 0
     hosts = [f for n, f in functions.items() if n in mod.functions and mod[n].attrs.get("Compiler") == "host"]
     return tuple(f for f in hosts if not used_operators(f).keys() <= plain and _is_static(f) and _work(f) >= least)
 

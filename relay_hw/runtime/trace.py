@@ -12,7 +12,7 @@ from typing import Any
 from relay_hw.accel.isa.disasm import disassemble_instruction
 from relay_hw.accel.isa.program import Instr, decode_instructions
 from relay_hw.accel.isa.spec import Unit
-from relay_hw.accel.sim.cycle import Span, Timing
+from relay_hw.accel.sim.cycle import InstructionTime, Timing
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.profile import time_regions
 from relay_hw.runtime.region_run import RegionRun
@@ -73,7 +73,7 @@ def _box(row: tuple[int, int], name: str, kind: str, cycles: tuple[int, int], de
     return {"name": name, "cat": kind, "ph": "X", **place, "args": details}
 
 
-def _rows(spans: list[Span]) -> Iterator[tuple[int, Span]]:
+def _rows(spans: list[InstructionTime]) -> Iterator[tuple[int, InstructionTime]]:
     """Each span with the lowest row that is free when it starts."""
     free: list[int] = []
     busy: list[tuple[int, int]] = []  # end, row

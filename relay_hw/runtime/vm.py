@@ -25,8 +25,8 @@ from relay_hw.runtime.compile import HOST_ONLY
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.target.host_only import HostOnly
 from relay_hw.target.pipeline import partition_pipeline
+from relay_hw.transform.fragments import is_graph
 from relay_hw.transform.infer_type import InferType
-from relay_hw.transform.pieces import is_graph
 from relay_hw.transform.pipelines import simplify_pipeline
 
 KINDS = ("debug", "vm", "graph")

@@ -1,6 +1,6 @@
 """The interface by which long work reports progress.
 
-In: steps, and how many of their parts are done. Out: `Step`s to show. Work takes a `Progress`, by
+In: steps, and how many of their parts are done. Out: `ProgressStep`s to show. Work takes a `Progress`, by
 default `SILENT`.
 """
 
@@ -28,7 +28,7 @@ class Progress(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProgressStep:
     """The current step: `done` of `total` parts, if known; `detail`: the current part."""
 
     name: str
@@ -55,26 +55,26 @@ class Step:
 
 
 # Between steps.
-IDLE: Final = Step("")
+IDLE: Final = ProgressStep("")
 
 
 class Steps:
-    """A `Progress` that shows each `Step` as it changes, and `IDLE` when it is finished."""
+    """A `Progress` that shows each `ProgressStep` as it changes, and `IDLE` when it is finished."""
 
-    def __init__(self, show: Callable[[Step], object]) -> None:
+    def __init__(self, show: Callable[[ProgressStep], object]) -> None:
         self._show = show
-        self._counted: dict[str, Step] = {}
+        self._counted: dict[str, ProgressStep] = {}
 
     def started(self, step: str, total: int | None = None) -> None:
         """See `Progress.started`."""
-        begun = Step(step, total)
+        begun = ProgressStep(step, total)
         if total is not None:
             self._counted[step] = begun
         self._show(begun)
 
     def advanced(self, step: str, done: int, detail: str = "") -> None:
         """See `Progress.advanced`."""
-        self._show(replace(self._counted.get(step, Step(step)), done=done, detail=detail))
+        self._show(replace(self._counted.get(step, ProgressStep(step)), done=done, detail=detail))
 
     def done(self, step: str) -> None:
         """See `Progress.done`."""

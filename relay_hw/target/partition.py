@@ -1,6 +1,6 @@
 """Splits a network into functions for the target and for the host, with a reason for every host operator.
 
-In: a typed module with a target's composites, `main` one graph or outlined into pieces. Out: functions `@NAME_k` for
+In: a typed module with a target's composites, `main` one graph or outlined into fragments. Out: functions `@NAME_k` for
 the target and `@host_k`, graphs that call them, and `mod.attrs["partition"]`, a tuple of PartitionRecord.
 """
 
@@ -20,9 +20,9 @@ from relay_hw.op import with_trait
 from relay_hw.target.base import NO_RULES, PartitionRules, QuantizerRules
 from relay_hw.target.records import PartitionRecord
 from relay_hw.transform.base import Pass
+from relay_hw.transform.fragments import fragments_of
 from relay_hw.transform.graph import dataflow_order, is_op, op_name
 from relay_hw.transform.outline import outline, values_of
-from relay_hw.transform.pieces import pieces_of
 from relay_hw.transform.regions import find_regions
 
 HOST: Final = "host"
@@ -74,7 +74,7 @@ class PartitionDevice(Pass):
         taken = _Taken({self.target.name: 0, HOST: 0})
         new: dict[str, Function] = {}
         records: list[PartitionRecord] = []
-        for name in pieces_of(mod):
+        for name in fragments_of(mod):
             function, refusals = _inline_refused(mod[name], name, self.target)
             refusals.update(_refused_fronts(function, name, self.target))
             split = _Split(self.target, self.rules, refusals, taken).graph(function, name)

@@ -6,7 +6,7 @@ from relay_hw.target.base import NO_RULES, PartitionRules, QuantizerRules
 from relay_hw.target.partition import PartitionDevice
 from relay_hw.transform.base import Pass
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
-from relay_hw.transform.pieces import OutlinePieces
+from relay_hw.transform.fragments import OutlineFragments
 from relay_hw.transform.sequential import Pipeline
 
 
@@ -15,4 +15,4 @@ def partition_pipeline(target: PartitionRules, rules: QuantizerRules = NO_RULES)
 
     `rules`: what operators need to be quantized, for the reasons of those that stay; None if nothing is quantized.
     """
-    return Pipeline([EliminateCommonSubexpr(), OutlinePieces(), target.composites(), PartitionDevice(target, rules)])
+    return Pipeline([EliminateCommonSubexpr(), OutlineFragments(), target.composites(), PartitionDevice(target, rules)])

@@ -28,7 +28,7 @@ from relay_hw.ir.expr import (
     TupleGetItem,
     Var,
 )
-from relay_hw.ir.trampoline import Step
+from relay_hw.ir.trampoline import Recursion
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.attributes import AttributeFault, build_attributes
 from relay_hw.text.lexer import Source, Token, TokenKind
@@ -52,7 +52,7 @@ class ExprParser(StrictParser):
         # The first operator that stands where a value must: it has no place of its own.
         self.uncalled: Token | None = None
 
-    def expr(self) -> Step[Expr]:
+    def expr(self) -> Recursion[Expr]:
         """Items and bindings up to the end of the scope."""
         lets: list[tuple[Var, Expr, Token]] = []
         named: list[Var] = []
@@ -81,7 +81,7 @@ class ExprParser(StrictParser):
             item = Let(var, value, item, span=self.span_from(start))
         return item
 
-    def _let(self, named: list[Var]) -> Step[tuple[Var, Expr]]:
+    def _let(self, named: list[Var]) -> Recursion[tuple[Var, Expr]]:
         self.advance()
         token = self.expect_kind(TokenKind.LOCAL, "%name", "let")
         annotation = self.optional_type()
@@ -94,7 +94,7 @@ class ExprParser(StrictParser):
         self._end_binding("let")
         return var, value
 
-    def _graph_binding(self) -> Step[None]:
+    def _graph_binding(self) -> Recursion[None]:
         token = self.advance()
         self.advance()
         value = yield self._binop()
@@ -114,7 +114,7 @@ class ExprParser(StrictParser):
         self.free[var.name_hint] = var
         return var
 
-    def _item(self) -> Step[Expr]:
+    def _item(self) -> Recursion[Expr]:
         if self.take("{"):
             inner = yield self.expr()
             self.expect("}", "block")
@@ -123,13 +123,13 @@ class ExprParser(StrictParser):
             return (yield self._match())
         return (yield self._binop())
 
-    def _block(self, where: str) -> Step[Expr]:
+    def _block(self, where: str) -> Recursion[Expr]:
         self.expect("{", where)
         body = yield self.expr()
         self.expect("}", where)
         return body
 
-    def _match(self) -> Step[Expr]:
+    def _match(self) -> Recursion[Expr]:
         start = self.advance()
         data = yield self._atom()
         self.expect("{", "match")
@@ -141,7 +141,7 @@ class ExprParser(StrictParser):
         self.expect("}", "match")
         return Match(data, tuple(clauses), start.text == "match", span=self.span_from(start))
 
-    def _arm(self) -> Step[Clause]:
+    def _arm(self) -> Recursion[Clause]:
         bound: list[Var] = []
         pattern = self.pattern(bound)
         self._arrow()
@@ -152,7 +152,7 @@ class ExprParser(StrictParser):
             self.pop_local(var)
         return Clause(pattern, body)
 
-    def _binop(self) -> Step[Expr]:
+    def _binop(self) -> Recursion[Expr]:
         start = self.token
         operands: list[Expr] = [(yield self._call())]
         pending: list[tuple[str, int]] = []
@@ -179,7 +179,7 @@ class ExprParser(StrictParser):
             raise self.error(self._no_operator(name), token)
         return op
 
-    def _call(self) -> Step[Expr]:
+    def _call(self) -> Recursion[Expr]:
         start = self.token
         callee = yield self._atom()
         while self._has_arguments():
@@ -201,7 +201,7 @@ class ExprParser(StrictParser):
         self.expect("]", "type arguments")
         return tuple(found)
 
-    def _arguments(self, callee: Expr, start: Token, types: tuple[Type, ...]) -> Step[Expr]:
+    def _arguments(self, callee: Expr, start: Token, types: tuple[Type, ...]) -> Recursion[Expr]:
         self.expect("(", "call")
         args: list[Expr] = []
         attrs: dict[str, Any] = {}
@@ -230,7 +230,7 @@ class ExprParser(StrictParser):
 
     # Atoms
 
-    def _atom(self) -> Step[Expr]:
+    def _atom(self) -> Recursion[Expr]:
         start = self.token
         value = yield self._base()
         while self.at(".") and self.ahead().kind is TokenKind.INT:
@@ -239,7 +239,7 @@ class ExprParser(StrictParser):
             value = TupleGetItem(value, number[0], span=self.span_from(start))
         return value
 
-    def _base(self) -> Step[Expr]:
+    def _base(self) -> Recursion[Expr]:
         token = self.token
         match token.kind:
             case TokenKind.SYMBOL if token.text == "(":
@@ -293,7 +293,7 @@ class ExprParser(StrictParser):
             raise self.error(f"number must fit float{bits}, not {token.text[:40]}", token)
         return array
 
-    def _parenthesised(self) -> Step[Expr]:
+    def _parenthesised(self) -> Recursion[Expr]:
         start = self.advance()
         fields: list[Expr] = []
         is_tuple = self.at(")")
@@ -305,7 +305,7 @@ class ExprParser(StrictParser):
         self.expect(")", "parentheses")
         return Tuple(tuple(fields), span=self.span_from(start)) if is_tuple else fields[0]
 
-    def _tensor_literal(self) -> Step[Expr]:
+    def _tensor_literal(self) -> Recursion[Expr]:
         """`[a, b]`: stacked tensors of one type; a constant if all are constants."""
         start = self.advance()
         parts: list[Expr] = []
@@ -329,7 +329,7 @@ class ExprParser(StrictParser):
                 raise self.error(f"elements of a tensor must have one type, not {shown[0]} and {shown[1]}", start)
         return Constant(np.stack(arrays), span=span)
 
-    def _keyword(self) -> Step[Expr]:
+    def _keyword(self) -> Recursion[Expr]:
         token = self.token
         match token.text:
             case "fn":
@@ -341,7 +341,7 @@ class ExprParser(StrictParser):
             case _:
                 raise self.wanted("an expression", "text")
 
-    def _if(self) -> Step[Expr]:
+    def _if(self) -> Recursion[Expr]:
         start = self.advance()
         self.expect("(", "if")
         cond = yield self.expr()
@@ -351,7 +351,7 @@ class ExprParser(StrictParser):
         other = yield self._block("else")
         return If(cond, then, other, span=self.span_from(start))
 
-    def _reference(self) -> Step[Expr]:
+    def _reference(self) -> Recursion[Expr]:
         start = self.advance()
         self.expect("(", start.text)
         first = yield self.expr()
@@ -365,7 +365,7 @@ class ExprParser(StrictParser):
             return RefWrite(first, second, span=span)
         return RefCreate(first, span=span) if start.text == "ref" else RefRead(first, span=span)
 
-    def function(self, start: Token) -> Step[Function]:
+    def function(self, start: Token) -> Recursion[Function]:
         type_params = self.type_params()
         self.expect("(", "function")
         params: list[Var] = []

@@ -34,7 +34,7 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.module import IRModule, TypeData
-from relay_hw.ir.trampoline import Step, run
+from relay_hw.ir.trampoline import Recursion, run
 from relay_hw.ir.type_text import result_text, type_params_text, type_text, where_text
 from relay_hw.ir.types import FuncType, TupleType, Type, TypeVar
 from relay_hw.op.attributes import shown_attributes
@@ -144,7 +144,7 @@ class Printer:
 
     # Values
 
-    def _value(self, node: Expr, target: _Target) -> Step[None]:
+    def _value(self, node: Expr, target: _Target) -> Recursion[None]:
         """Write `node` to `target`, after its operands."""
         atom = self._atom(node)
         if atom is None and self._plan.uses.get(node, 1) > 1 and target.node is None:
@@ -166,7 +166,7 @@ class Printer:
                 self._line(f"{self._open(target)}{text}{self._comment(node)}{target.after}")
                 self.lines[node] = len(self._lines), self._lines[-1]
 
-    def _operand(self, node: Expr) -> Step[str]:
+    def _operand(self, node: Expr) -> Recursion[str]:
         """A name or literal for `node`, which is first written to its own line if necessary."""
         atom = self._atom(node)
         if atom is None:
@@ -174,14 +174,14 @@ class Printer:
             atom = self._bound[node]
         return atom
 
-    def _operands(self, nodes: Sequence[Expr]) -> Step[list[str]]:
+    def _operands(self, nodes: Sequence[Expr]) -> Recursion[list[str]]:
         found: list[str] = []
         for node in nodes:
             atom = self._atom(node)
             found.append(atom if atom is not None else (yield self._operand(node)))
         return found
 
-    def _hoisted(self, node: Expr) -> Step[None]:
+    def _hoisted(self, node: Expr) -> Recursion[None]:
         for shared in self._plan.hoisted.get(node, ()):
             yield self._operand(shared)
 
@@ -202,7 +202,7 @@ class Printer:
             case _:
                 return None
 
-    def _inline(self, node: Expr) -> Step[str]:
+    def _inline(self, node: Expr) -> Recursion[str]:
         """`node` on one line."""
         match node:
             case Call(op=op, args=args):
@@ -231,7 +231,7 @@ class Printer:
 
     # Values of several lines
 
-    def _let(self, node: Let, target: _Target) -> Step[None]:
+    def _let(self, node: Let, target: _Target) -> Recursion[None]:
         if not target.is_tail:
             self._line(f"{self._open(target)}(")
             self._indent += 1
@@ -249,12 +249,12 @@ class Printer:
         self._indent -= 1
         self._line(f"){target.after}")
 
-    def _block(self, body: Expr) -> Step[None]:
+    def _block(self, body: Expr) -> Recursion[None]:
         self._indent += 1
         yield self._value(body, _Target(is_tail=True))
         self._indent -= 1
 
-    def _function_lines(self, node: Function, target: _Target, is_definition: bool = False) -> Step[None]:
+    def _function_lines(self, node: Function, target: _Target, is_definition: bool = False) -> Recursion[None]:
         yield self._hoisted(node)
         start = self._open(target)
         start += "" if is_definition else "fn "
@@ -272,7 +272,7 @@ class Printer:
         ty = param.type_annotation
         return self._names.var(param) + (f": {self._type(ty)}" if ty is not None else "")
 
-    def _if(self, node: If, target: _Target) -> Step[None]:
+    def _if(self, node: If, target: _Target) -> Recursion[None]:
         cond = yield self._operand(node.cond)
         yield self._hoisted(node)
         self._line(f"{self._open(target)}if ({cond}) {{")
@@ -281,7 +281,7 @@ class Printer:
         yield self._block(node.false_branch)
         self._line(f"}}{self._comment(node)}{target.after}")
 
-    def _match(self, node: Match, target: _Target) -> Step[None]:
+    def _match(self, node: Match, target: _Target) -> Recursion[None]:
         data = yield self._operand(node.data)
         yield self._hoisted(node)
         # Only where an expression begins may a match stand bare.
@@ -293,7 +293,7 @@ class Printer:
         self._indent -= 1
         self._line(f"}}{close_text}{self._comment(node)}{target.after}")
 
-    def _clause(self, clause: Clause) -> Step[None]:
+    def _clause(self, clause: Clause) -> Recursion[None]:
         self._line(f"{self._pattern(clause.lhs)} => {{")
         yield self._block(clause.rhs)
         self._line("},")

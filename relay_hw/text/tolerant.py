@@ -22,7 +22,7 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.trampoline import Step
+from relay_hw.ir.trampoline import Recursion
 from relay_hw.ir.types import TensorType
 from relay_hw.op.attributes import build_attributes
 from relay_hw.span import Span
@@ -86,7 +86,7 @@ class TolerantParser(Parser):
             self._note('version "0.0.5" is taken', self.token)
         return True
 
-    def function(self, start: Token) -> Step[Function]:
+    def function(self, start: Token) -> Recursion[Function]:
         is_definition = start.text == "def"
         if is_definition:
             self._params.clear()
@@ -114,7 +114,7 @@ class TolerantParser(Parser):
             self._note("statements are left out here", self.advance())
             self.take(";")
 
-    def _graph_binding(self) -> Step[None]:
+    def _graph_binding(self) -> Recursion[None]:
         token = self.token
         yield super()._graph_binding()
         self._last = self.graph[token.value]
@@ -125,7 +125,7 @@ class TolerantParser(Parser):
         self._note("the result is the last binding", self.token)
         return self._last
 
-    def expr(self) -> Step[Expr]:
+    def expr(self) -> Recursion[Expr]:
         self._skip_elisions()
         if self.at("fn") and self.ahead().kind is TokenKind.LOCAL:
             return (yield self._named_function())
@@ -133,7 +133,7 @@ class TolerantParser(Parser):
             return self._placeholder("body", self.token)
         return (yield super().expr())
 
-    def _named_function(self) -> Step[Expr]:
+    def _named_function(self) -> Recursion[Expr]:
         """`fn %f(...) {...} rest` binds the name, as a let does."""
         start = self.advance()
         token = self.advance()
@@ -188,7 +188,7 @@ class TolerantParser(Parser):
             return super()._require_op(alias, token)
         return super()._require_op(name, token)
 
-    def _item(self) -> Step[Expr]:
+    def _item(self) -> Recursion[Expr]:
         start = self.token
         left = yield super()._item()
         if not self.take(":="):
@@ -197,7 +197,7 @@ class TolerantParser(Parser):
         right = yield self._binop()
         return RefWrite(left, right, span=self.span_from(start))
 
-    def _call(self) -> Step[Expr]:
+    def _call(self) -> Recursion[Expr]:
         start = self.token
         if self.take("-"):
             self._note("-e is written negative(e)", start)
@@ -205,7 +205,7 @@ class TolerantParser(Parser):
             return Call(self._require_op("negative", start), (operand,), span=self.span_from(start))
         return (yield super()._call())
 
-    def _atom(self) -> Step[Expr]:
+    def _atom(self) -> Recursion[Expr]:
         start = self.token
         if not self.take("!"):
             return (yield super()._atom())
@@ -231,7 +231,7 @@ class TolerantParser(Parser):
         attrs = build_attributes(zeros, {"shape": ty.shape, "dtype": ty.dtype})
         return Call(zeros, (), attrs, span=self.span_from(token))
 
-    def _arm(self) -> Step[Clause]:
+    def _arm(self) -> Recursion[Clause]:
         if self.at("|"):
             self._note("| before an arm is left out", self.advance())
         return (yield super()._arm())

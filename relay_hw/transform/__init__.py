@@ -21,6 +21,7 @@ from relay_hw.transform.fold_batch_norm import FoldBatchNorm
 from relay_hw.transform.fold_constant import FoldConstant
 from relay_hw.transform.fold_explicit_padding import FoldExplicitPadding
 from relay_hw.transform.fold_scale_axis import BackwardFoldScaleAxis, FoldScaleAxis, ForwardFoldScaleAxis
+from relay_hw.transform.fragments import OutlineFragments
 from relay_hw.transform.fuse_ops import FuseOps
 from relay_hw.transform.gradient import gradient, gradient_module
 from relay_hw.transform.infer_type import InferType
@@ -42,7 +43,6 @@ from relay_hw.transform.merge_composite import MergeComposite
 from relay_hw.transform.partial_evaluate import PartialEvaluate
 from relay_hw.transform.partition_graph import PartitionGraph
 from relay_hw.transform.passes import PASSES, get_pass
-from relay_hw.transform.pieces import OutlinePieces
 from relay_hw.transform.pipelines import simplify_pipeline
 from relay_hw.transform.plan_devices import PlanDevices
 from relay_hw.transform.qnn_canonicalize import QnnCanonicalizeOps
@@ -85,7 +85,7 @@ __all__ = [
     "Legalize",
     "MergeCompilerRegions",
     "MergeComposite",
-    "OutlinePieces",
+    "OutlineFragments",
     "PartialEvaluate",
     "PartitionGraph",
     "Pass",

@@ -15,7 +15,7 @@ from relay_hw.analysis.infer import infer_expr, infer_type
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.ir.expr import Expr, Function, GlobalVar, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.trampoline import Step, run
+from relay_hw.ir.trampoline import Recursion, run
 from relay_hw.ir.types import RefType, TensorType, TupleType, Type
 from relay_hw.ir.visit import Rewriter, copy_with, post_order
 from relay_hw.op import ones, ones_like
@@ -155,7 +155,7 @@ def _reverse(function: Function, types: ReverseTypes, names: Mapping[str, Expr])
 
 def _gradient(
     function: Function, types: ReverseTypes, names: Mapping[str, Expr], data: DataFunctions
-) -> Step[Function]:
+) -> Recursion[Function]:
     if function.type_params:
         raise UnsupportedError("a differentiated function must have no type parameters", function.span)
     reverser = Reverser(types, names)

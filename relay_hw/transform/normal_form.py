@@ -29,7 +29,7 @@ from relay_hw.ir.expr import (
     TupleGetItem,
     Var,
 )
-from relay_hw.ir.trampoline import Step, run
+from relay_hw.ir.trampoline import Recursion, run
 from relay_hw.ir.visit import copy_with
 
 ATOMS = (Var, GlobalVar, Constant, Constructor, Op)
@@ -53,7 +53,7 @@ class _Normalizer:
         self._memo: dict[Expr, Expr] = {}
         self._block: list[tuple[Var, Expr, Expr]] = []
 
-    def visit(self, node: Expr) -> Step[Expr]:
+    def visit(self, node: Expr) -> Recursion[Expr]:
         """What stands for `node` from here on: its new name, an atom, or the rewritten node."""
         if node in self._memo:
             return self._memo[node]
@@ -65,16 +65,16 @@ class _Normalizer:
         self._memo[node] = new
         return new
 
-    def _rule(self, node: Expr) -> Step[Expr]:
+    def _rule(self, node: Expr) -> Recursion[Expr]:
         return _RULES[type(node)](self, node)
 
-    def _visit_all(self, nodes: Sequence[Expr]) -> Step[tuple[Expr, ...]]:
+    def _visit_all(self, nodes: Sequence[Expr]) -> Recursion[tuple[Expr, ...]]:
         found: list[Expr] = []
         for node in nodes:
             found.append((yield self.visit(node)))
         return tuple(found)
 
-    def _sequence(self, root: Expr) -> Step[Expr]:
+    def _sequence(self, root: Expr) -> Recursion[Expr]:
         """`root` as a block of its own."""
         outer, self._block = self._block, []
         body = yield self._result(root)
@@ -83,7 +83,7 @@ class _Normalizer:
             body = Let(var, value, body, span=origin.span, checked_type=body.checked_type)
         return body
 
-    def _result(self, node: Expr) -> Step[Expr]:
+    def _result(self, node: Expr) -> Recursion[Expr]:
         """What stands for the last node of a block."""
         while isinstance(node, Let) and node not in self._memo and self._plan.uses[node] == 1:
             yield self._bind_let(node)
@@ -91,45 +91,45 @@ class _Normalizer:
         is_alone = node not in self._memo and self._plan.uses[node] == 1 and not isinstance(node, Let)
         return (yield self._rule(node) if is_alone and not self._names_results else self.visit(node))
 
-    def _hoisted(self, node: Expr) -> Step[None]:
+    def _hoisted(self, node: Expr) -> Recursion[None]:
         for shared in self._plan.hoisted.get(node, ()):
             yield self.visit(shared)
 
     # Nodes
 
-    def _atom(self, node: Expr) -> Step[Expr]:
+    def _atom(self, node: Expr) -> Recursion[Expr]:
         return node
         yield
 
-    def _let(self, node: Let) -> Step[Expr]:
+    def _let(self, node: Let) -> Recursion[Expr]:
         yield self._bind_let(node)
         return (yield self.visit(node.body))
 
-    def _bind_let(self, node: Let) -> Step[None]:
+    def _bind_let(self, node: Let) -> Recursion[None]:
         value = node.value
         is_alone = value not in self._memo and self._plan.uses[value] == 1 and not isinstance(value, Let)
         # The name that is there already is as good as a new one.
         new = yield self._rule(value) if is_alone else self.visit(value)
         self._block.append((node.var, new, node))
 
-    def _function(self, node: Function) -> Step[Expr]:
+    def _function(self, node: Function) -> Recursion[Expr]:
         # A fused function is one operator to everything around it.
         if "Primitive" in node.attrs:
             return node
         return (yield self.function(node))
 
-    def function(self, node: Function) -> Step[Expr]:
+    def function(self, node: Function) -> Recursion[Expr]:
         yield self._hoisted(node)
         return _changed(node, body=(yield self._sequence(node.body)))
 
-    def _if(self, node: If) -> Step[Expr]:
+    def _if(self, node: If) -> Recursion[Expr]:
         cond = yield self.visit(node.cond)
         yield self._hoisted(node)
         then = yield self._sequence(node.true_branch)
         other = yield self._sequence(node.false_branch)
         return _changed(node, cond=cond, true_branch=then, false_branch=other)
 
-    def _match(self, node: Match) -> Step[Expr]:
+    def _match(self, node: Match) -> Recursion[Expr]:
         data = yield self.visit(node.data)
         yield self._hoisted(node)
         clauses: list[Clause] = []
@@ -139,23 +139,23 @@ class _Normalizer:
         same = all(map(_is, clauses, node.clauses))
         return _changed(node, data=data, clauses=node.clauses if same else tuple(clauses))
 
-    def _call(self, node: Call) -> Step[Expr]:
+    def _call(self, node: Call) -> Recursion[Expr]:
         op = yield self.visit(node.op)
         return _changed(node, op=op, args=_kept((yield self._visit_all(node.args)), node.args))
 
-    def _tuple(self, node: Tuple) -> Step[Expr]:
+    def _tuple(self, node: Tuple) -> Recursion[Expr]:
         return _changed(node, fields=_kept((yield self._visit_all(node.fields)), node.fields))
 
-    def _tuple_get_item(self, node: TupleGetItem) -> Step[Expr]:
+    def _tuple_get_item(self, node: TupleGetItem) -> Recursion[Expr]:
         return _changed(node, tuple_value=(yield self.visit(node.tuple_value)))
 
-    def _ref_create(self, node: RefCreate) -> Step[Expr]:
+    def _ref_create(self, node: RefCreate) -> Recursion[Expr]:
         return _changed(node, value=(yield self.visit(node.value)))
 
-    def _ref_read(self, node: RefRead) -> Step[Expr]:
+    def _ref_read(self, node: RefRead) -> Recursion[Expr]:
         return _changed(node, ref=(yield self.visit(node.ref)))
 
-    def _ref_write(self, node: RefWrite) -> Step[Expr]:
+    def _ref_write(self, node: RefWrite) -> Recursion[Expr]:
         ref = yield self.visit(node.ref)
         return _changed(node, ref=ref, value=(yield self.visit(node.value)))
 
@@ -175,7 +175,7 @@ def _changed(node: Expr, **parts: Any) -> Expr:
     return copy_with(node, **parts)
 
 
-_RULES: Mapping[type[Expr], Callable[[_Normalizer, Any], Step[Expr]]] = {
+_RULES: Mapping[type[Expr], Callable[[_Normalizer, Any], Recursion[Expr]]] = {
     **dict.fromkeys(ATOMS, _Normalizer._atom),
     Tuple: _Normalizer._tuple,
     TupleGetItem: _Normalizer._tuple_get_item,

@@ -40,14 +40,14 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.trampoline import Step, run
+from relay_hw.ir.trampoline import Recursion, run
 from relay_hw.ir.types import Type, bind_type_vars
 from relay_hw.ir.visit import copy_with
 from relay_hw.transform.base import Pass
 from relay_hw.transform.effects import Effect, module_effects
 from relay_hw.transform.graph import is_external
 from relay_hw.transform.normal_form import ATOMS, normalize
-from relay_hw.transform.partial_values import Block, Cell, Env, Fields, Known, Number, PartialValue, Store
+from relay_hw.transform.partial_values import Cell, Env, Fields, Known, Number, PartialValue, ResidualBlock, Store
 
 # Tensors up to this size are computed and kept as constants; it is enough for whatever decides where a program goes.
 MAX_CONSTANT = 16
@@ -101,7 +101,7 @@ class _Evaluator:
         # For each function that is being evaluated, how many unknown decisions lay around each of its calls.
         self._running: dict[Function, list[int]] = {}
         self._store = Store()
-        self._block = Block()
+        self._block = ResidualBlock()
 
     def whole(self, name: str) -> Function:
         """The residual program of a global function."""
@@ -116,7 +116,7 @@ class _Evaluator:
     def _emit(self, value: Expr, name: str = "x") -> PartialValue:
         return PartialValue(None, self._block.emit(value, name), self._block)
 
-    def _code(self, value: PartialValue) -> Step[Expr]:
+    def _code(self, value: PartialValue) -> Recursion[Expr]:
         """An atom for `value` in the current block."""
         atom = value.atom
         if atom is not None:
@@ -135,21 +135,21 @@ class _Evaluator:
         assert value.code is not None
         return value.code
 
-    def _code_all(self, values: Sequence[PartialValue]) -> Step[list[Expr]]:
+    def _code_all(self, values: Sequence[PartialValue]) -> Recursion[list[Expr]]:
         yield self._materialize(values)
         codes: list[Expr] = []
         for value in values:
             codes.append((yield self._code(value)))
         return codes
 
-    def _code_fields(self, value: PartialValue, static: Fields) -> Step[None]:
+    def _code_fields(self, value: PartialValue, static: Fields) -> Recursion[None]:
         parts = yield self._code_all(static.parts)
         made: Expr = Tuple(parts)
         if static.constructor is not None:
             made = Call(static.constructor, parts, type_args=static.type_args)
         value.code, value.block = self._block.emit(made, "x"), self._block
 
-    def _code_function(self, value: PartialValue, static: Known) -> Step[None]:
+    def _code_function(self, value: PartialValue, static: Known) -> Recursion[None]:
         """The function as a closure: whatever it captures is computed before."""
         yield self._materialize((value,))
         function, env = static.function, Env(static.env)
@@ -176,8 +176,8 @@ class _Evaluator:
             params.append(new)
         return params
 
-    def _residual_body(self, function: Function, env: Env) -> Step[Expr]:
-        outer, self._block = self._block, Block()
+    def _residual_body(self, function: Function, env: Env) -> Recursion[Expr]:
+        outer, self._block = self._block, ResidualBlock()
         self._decisions += 1
         result = yield self._code((yield self._sequence(function.body, env)))
         self._decisions -= 1
@@ -185,7 +185,7 @@ class _Evaluator:
         self._block = outer
         return body
 
-    def _materialize(self, values: Sequence[PartialValue]) -> Step[None]:
+    def _materialize(self, values: Sequence[PartialValue]) -> Recursion[None]:
         """Make real references of those that can be reached from `values`: someone else may see them from now on."""
         for ref in self._store.reachable(values):
             if ref.code is not None:
@@ -197,7 +197,7 @@ class _Evaluator:
 
     # Nodes
 
-    def _sequence(self, node: Expr, env: Env) -> Step[PartialValue]:
+    def _sequence(self, node: Expr, env: Env) -> Recursion[PartialValue]:
         """The value of a chain of lets, evaluated in the current block."""
         while isinstance(node, Let):
             if isinstance(node.value, Function) and not _is_fused(node.value):
@@ -208,25 +208,25 @@ class _Evaluator:
             node = node.body
         return (yield self._visit(node, env))
 
-    def _visit(self, node: Expr, env: Env) -> Step[PartialValue]:
+    def _visit(self, node: Expr, env: Env) -> Recursion[PartialValue]:
         return (yield _RULES[type(node)](self, node, env))
 
-    def _visit_all(self, nodes: Sequence[Expr], env: Env) -> Step[list[PartialValue]]:
+    def _visit_all(self, nodes: Sequence[Expr], env: Env) -> Recursion[list[PartialValue]]:
         values: list[PartialValue] = []
         for node in nodes:
             values.append((yield self._visit(node, env)))
         return values
 
-    def _var(self, node: Var, env: Env) -> Step[PartialValue]:
+    def _var(self, node: Var, env: Env) -> Recursion[PartialValue]:
         found = env.find(node)
         return PartialValue(None, node) if found is None else found
         yield
 
-    def _constant(self, node: Constant, env: Env) -> Step[PartialValue]:
+    def _constant(self, node: Constant, env: Env) -> Recursion[PartialValue]:
         return PartialValue(Number(node.data), node)
         yield
 
-    def _global_var(self, node: GlobalVar, env: Env) -> Step[PartialValue]:
+    def _global_var(self, node: GlobalVar, env: Env) -> Recursion[PartialValue]:
         name = node.name_hint
         if name not in self._globals:
             function = self._functions[name]
@@ -235,32 +235,32 @@ class _Evaluator:
         return self._globals[name]
         yield
 
-    def _constructor(self, node: Constructor, env: Env) -> Step[PartialValue]:
+    def _constructor(self, node: Constructor, env: Env) -> Recursion[PartialValue]:
         return PartialValue(None, node)
         yield
 
     def _close(self, node: Function, env: Env) -> PartialValue:
         return PartialValue(Known(node, env, self._free(node)))
 
-    def _function(self, node: Function, env: Env) -> Step[PartialValue]:
+    def _function(self, node: Function, env: Env) -> Recursion[PartialValue]:
         return PartialValue(None, node) if _is_fused(node) else self._close(node, env)
         yield
 
-    def _tuple(self, node: Tuple, env: Env) -> Step[PartialValue]:
+    def _tuple(self, node: Tuple, env: Env) -> Recursion[PartialValue]:
         return PartialValue(Fields(tuple((yield self._visit_all(node.fields, env)))))
 
-    def _tuple_get_item(self, node: TupleGetItem, env: Env) -> Step[PartialValue]:
+    def _tuple_get_item(self, node: TupleGetItem, env: Env) -> Recursion[PartialValue]:
         value = yield self._visit(node.tuple_value, env)
         if isinstance(value.static, Fields):
             return value.static.parts[node.index]
         return self._emit(TupleGetItem((yield self._code(value)), node.index, span=node.span))
 
-    def _ref_create(self, node: RefCreate, env: Env) -> Step[PartialValue]:
+    def _ref_create(self, node: RefCreate, env: Env) -> Recursion[PartialValue]:
         ref = PartialValue(Cell())
         self._store.set(ref, (yield self._visit(node.value, env)))
         return ref
 
-    def _ref_read(self, node: RefRead, env: Env) -> Step[PartialValue]:
+    def _ref_read(self, node: RefRead, env: Env) -> Recursion[PartialValue]:
         ref = yield self._visit(node.ref, env)
         found = self._store.get(ref)
         if found is not None:
@@ -270,7 +270,7 @@ class _Evaluator:
             self._store.set(ref, value)
         return value
 
-    def _ref_write(self, node: RefWrite, env: Env) -> Step[PartialValue]:
+    def _ref_write(self, node: RefWrite, env: Env) -> Recursion[PartialValue]:
         ref = yield self._visit(node.ref, env)
         value = yield self._visit(node.value, env)
         is_cell = isinstance(ref.static, Cell)
@@ -287,7 +287,7 @@ class _Evaluator:
             self._store.set(ref, value)
         return PartialValue(Fields(()))
 
-    def _if(self, node: If, env: Env) -> Step[PartialValue]:
+    def _if(self, node: If, env: Env) -> Recursion[PartialValue]:
         cond = yield self._visit(node.cond, env)
         if isinstance(cond.static, Number):
             return (yield self._sequence(node.true_branch if cond.static.data else node.false_branch, Env(env)))
@@ -295,7 +295,7 @@ class _Evaluator:
         bodies = yield self._branches(((node.true_branch, env), (node.false_branch, env)))
         return self._emit(If(test, *bodies, span=node.span))
 
-    def _branches(self, branches: Sequence[tuple[Expr, Env]]) -> Step[list[Expr]]:
+    def _branches(self, branches: Sequence[tuple[Expr, Env]]) -> Recursion[list[Expr]]:
         """Code of branches of which one will run: what they can see is real before."""
         seen: list[PartialValue] = []
         for body, env in branches:
@@ -304,7 +304,7 @@ class _Evaluator:
         before, ends, bodies = self._store, [], []
         self._decisions += 1
         for body, env in branches:
-            outer, self._block, self._store = self._block, Block(), before.copy()
+            outer, self._block, self._store = self._block, ResidualBlock(), before.copy()
             result = yield self._code((yield self._sequence(body, Env(env))))
             bodies.append(self._block.close(result))
             self._block = outer
@@ -319,7 +319,7 @@ class _Evaluator:
             self._captured[node] = free_vars(node)
         return self._captured[node]
 
-    def _match(self, node: Match, env: Env) -> Step[PartialValue]:
+    def _match(self, node: Match, env: Env) -> Recursion[PartialValue]:
         data = yield self._visit(node.data, env)
         for clause in node.clauses:
             found: dict[Var, PartialValue] = {}
@@ -334,7 +334,7 @@ class _Evaluator:
         # No arm fits: the program fails where it would have failed.
         return (yield self._match_later(node, data, env))
 
-    def _match_later(self, node: Match, data: PartialValue, env: Env) -> Step[PartialValue]:
+    def _match_later(self, node: Match, data: PartialValue, env: Env) -> Recursion[PartialValue]:
         code = yield self._code(data)
         patterns: list[Pattern] = []
         branches: list[tuple[Expr, Env]] = []
@@ -348,7 +348,7 @@ class _Evaluator:
 
     # Calls
 
-    def _call(self, node: Call, env: Env) -> Step[PartialValue]:
+    def _call(self, node: Call, env: Env) -> Recursion[PartialValue]:
         args = yield self._visit_all(node.args, env)
         if isinstance(node.op, Op):
             return (yield self._operate(node, node.op, args))
@@ -375,7 +375,7 @@ class _Evaluator:
         # An unknown decision since the last call: the number of repetitions is unknown.
         return running[-1] == self._decisions and self._recursions_left >= 0
 
-    def _expand(self, known: Known, args: Sequence[PartialValue], type_args: Sequence[Type]) -> Step[PartialValue]:
+    def _expand(self, known: Known, args: Sequence[PartialValue], type_args: Sequence[Type]) -> Recursion[PartialValue]:
         function = known.function
         env = Env(known.env, dict(zip(function.type_params, type_args, strict=True)))
         for param, value in zip(function.params, args, strict=True):
@@ -388,7 +388,7 @@ class _Evaluator:
 
     def _call_later(
         self, node: Call, callee: PartialValue, args: Sequence[PartialValue], type_args: Sequence[Type]
-    ) -> Step[PartialValue]:
+    ) -> Recursion[PartialValue]:
         code, *given = yield self._code_all((callee, *args))
         value = self._emit(Call(code, given, node.attrs, type_args, span=node.span))
         is_harmless = (
@@ -399,7 +399,7 @@ class _Evaluator:
             self._store.forget()
         return value
 
-    def _operate(self, node: Call, op: Op, args: Sequence[PartialValue]) -> Step[PartialValue]:
+    def _operate(self, node: Call, op: Op, args: Sequence[PartialValue]) -> Recursion[PartialValue]:
         numbers = [_number(arg) for arg in args]
         if not op.has(Trait.EFFECT) and all(number is not None for number in numbers):
             found = _computed(node, op, numbers)
@@ -409,7 +409,7 @@ class _Evaluator:
         return self._emit(Call(op, codes, node.attrs, span=node.span))
 
 
-_RULES: Mapping[type[Expr], Callable[[_Evaluator, Any, Env], Step[PartialValue]]] = {
+_RULES: Mapping[type[Expr], Callable[[_Evaluator, Any, Env], Recursion[PartialValue]]] = {
     Var: _Evaluator._var,
     GlobalVar: _Evaluator._global_var,
     Constant: _Evaluator._constant,

@@ -61,7 +61,7 @@ class PartialValue:
 
     static: Static | None = None
     code: Expr | None = None
-    block: Block | None = None
+    block: ResidualBlock | None = None
     _cells: frozenset[PartialValue] | None = None
 
     @property
@@ -117,7 +117,7 @@ def _reach(root: PartialValue) -> frozenset[PartialValue]:
     return done[root]
 
 
-class Block:
+class ResidualBlock:
     """Bindings of a block of the residual program; `parent` is the one around it."""
 
     def __init__(self) -> None:

@@ -22,6 +22,7 @@ from relay_hw.transform.fold_batch_norm import FoldBatchNorm
 from relay_hw.transform.fold_constant import FoldConstant
 from relay_hw.transform.fold_explicit_padding import FoldExplicitPadding
 from relay_hw.transform.fold_scale_axis import BackwardFoldScaleAxis, FoldScaleAxis, ForwardFoldScaleAxis
+from relay_hw.transform.fragments import OutlineFragments
 from relay_hw.transform.fuse_ops import FuseOps
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.inline import Inline
@@ -32,7 +33,6 @@ from relay_hw.transform.merge_compiler_regions import MergeCompilerRegions
 from relay_hw.transform.merge_composite import MergeComposite
 from relay_hw.transform.partial_evaluate import PartialEvaluate
 from relay_hw.transform.partition_graph import PartitionGraph
-from relay_hw.transform.pieces import OutlinePieces
 from relay_hw.transform.plan_devices import PlanDevices
 from relay_hw.transform.qnn_canonicalize import QnnCanonicalizeOps
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
@@ -81,7 +81,7 @@ PASSES: Final[tuple[type[Pass], ...]] = (
     CanonicalizeCast,
     CombineParallelConv2D,
     CombineParallelDense,
-    OutlinePieces,
+    OutlineFragments,
 )
 
 

@@ -35,7 +35,7 @@ from relay_hw.ir.expr import (
     TupleGetItem,
     Var,
 )
-from relay_hw.ir.trampoline import Step
+from relay_hw.ir.trampoline import Recursion
 from relay_hw.ir.types import UNIT, FuncType, RefType, TensorType, TupleType, Type, TypeVar
 from relay_hw.ir.visit import Rewriter
 from relay_hw.op import add
@@ -72,10 +72,10 @@ class Plain:
 
 
 Symbol = Real | Product | Plain
-Body = Callable[[], Step[Expr]]
+Body = Callable[[], Recursion[Expr]]
 
 
-class Block:
+class Bindings:
     """Bindings in order."""
 
     def __init__(self) -> None:
@@ -106,11 +106,11 @@ class Reverser:
         self._globals = globals
         self._env: dict[Var, Symbol] = {}
         self._back: Expr = Var("back", BACK, checked_type=BACK)
-        self.block = Block()
+        self.block = Bindings()
 
     # Functions
 
-    def global_function(self, function: Function) -> Step[Function]:
+    def global_function(self, function: Function) -> Recursion[Function]:
         """The reverse-mode version of a global function: its last parameter is the chain."""
         back = Var("back", BACK, checked_type=BACK)
         self._back = back
@@ -125,10 +125,10 @@ class Reverser:
         """Call the latest step."""
         self.block.emit(Call(self.block.emit(RefRead(self._back), BACK.value, "step"), ()), UNIT, "_")
 
-    def _function(self, function: Function, more: Sequence[Var] = ()) -> Step[Function]:
+    def _function(self, function: Function, more: Sequence[Var] = ()) -> Recursion[Function]:
         params = [_typed_var(param.name_hint, self._types.of(param.type)) for param in function.params]
 
-        def body() -> Step[Expr]:
+        def body() -> Recursion[Expr]:
             for old, new in zip(function.params, params, strict=True):
                 self._env[old] = self.spread(new, old.type)
             return (yield self._block_result(function.body))
@@ -136,17 +136,17 @@ class Reverser:
         ret = self._types.of(function.func_type.ret_type)
         return Function((*params, *more), (yield self._in_block(body)), ret, function.type_params, where=function.where)
 
-    def _in_block(self, body: Body) -> Step[Expr]:
-        outer, self.block = self.block, Block()
+    def _in_block(self, body: Body) -> Recursion[Expr]:
+        outer, self.block = self.block, Bindings()
         result = yield body()
         closed = self.block.close(result)
         self.block = outer
         return closed
 
-    def _block_result(self, node: Expr) -> Step[Expr]:
+    def _block_result(self, node: Expr) -> Recursion[Expr]:
         return self.whole((yield self.sequence(node)))
 
-    def sequence(self, node: Expr) -> Step[Symbol]:
+    def sequence(self, node: Expr) -> Recursion[Symbol]:
         """Convert a chain of lets into the current block; what its last expression stands for."""
         while isinstance(node, Let):
             if isinstance(node.value, Function):
@@ -207,7 +207,7 @@ class Reverser:
 
     # Nodes
 
-    def _convert(self, node: Expr, name: str) -> Step[Symbol]:
+    def _convert(self, node: Expr, name: str) -> Recursion[Symbol]:
         return (yield _RULES[type(node)](self, node, name))
 
     def atom(self, node: Expr) -> Symbol:
@@ -239,7 +239,7 @@ class Reverser:
         """From here on `var` stands for `symbol`."""
         self._env[var] = symbol
 
-    def _atom(self, node: Expr, name: str) -> Step[Symbol]:
+    def _atom(self, node: Expr, name: str) -> Recursion[Symbol]:
         return self.atom(node)
         yield
 
@@ -254,20 +254,20 @@ class Reverser:
         call = Call(reversed_name, (*params, self._back), type_args=tuple(ty.type_params))
         return Function(params, call, self._types.of(ty.ret_type), ty.type_params)
 
-    def _tuple(self, node: Tuple, name: str) -> Step[Symbol]:
+    def _tuple(self, node: Tuple, name: str) -> Recursion[Symbol]:
         return Product(tuple(map(self.atom, node.fields)))
         yield
 
-    def _tuple_get_item(self, node: TupleGetItem, name: str) -> Step[Symbol]:
+    def _tuple_get_item(self, node: TupleGetItem, name: str) -> Recursion[Symbol]:
         symbol = self.atom(node.tuple_value)
         assert isinstance(symbol, Product)
         return symbol.parts[node.index]
         yield
 
-    def _anonymous(self, node: Function, name: str) -> Step[Symbol]:
+    def _anonymous(self, node: Function, name: str) -> Recursion[Symbol]:
         return Plain(self.block.emit((yield self._function(node)), None, name))
 
-    def _call(self, node: Call, name: str) -> Step[Symbol]:
+    def _call(self, node: Call, name: str) -> Recursion[Symbol]:
         args = [self.atom(arg) for arg in node.args]
         if isinstance(node.op, Op):
             return self._operate(node, node.op, args, name)
@@ -284,21 +284,21 @@ class Reverser:
         return self.spread(self.block.emit(call, self._types.of(node.type), name), node.type)
         yield
 
-    def _if(self, node: If, name: str) -> Step[Symbol]:
+    def _if(self, node: If, name: str) -> Recursion[Symbol]:
         cond = self.primal(self.atom(node.cond))
         then = yield self._in_block(lambda: self._block_result(node.true_branch))
         other = yield self._in_block(lambda: self._block_result(node.false_branch))
         chosen = If(cond, then, other, span=node.span)
         return self.spread(self.block.emit(chosen, self._types.of(node.type), name), node.type)
 
-    def _match(self, node: Match, name: str) -> Step[Symbol]:
+    def _match(self, node: Match, name: str) -> Recursion[Symbol]:
         data = self.whole(self.atom(node.data))
         clauses: list[Clause] = []
         for clause in node.clauses:
             found: dict[Var, Var] = {}
             pattern = self._pattern(clause.lhs, found)
 
-            def arm(clause: Clause = clause, found: dict[Var, Var] = found) -> Step[Expr]:
+            def arm(clause: Clause = clause, found: dict[Var, Var] = found) -> Recursion[Expr]:
                 for old, new in found.items():
                     self._env[old] = self.spread(new, old.type)
                 return (yield self._block_result(clause.rhs))
@@ -323,16 +323,16 @@ class Reverser:
             case _:
                 return pattern
 
-    def _ref_create(self, node: RefCreate, name: str) -> Step[Symbol]:
+    def _ref_create(self, node: RefCreate, name: str) -> Recursion[Symbol]:
         return Plain(self.block.emit(RefCreate(self.whole(self.atom(node.value))), self._types.of(node.type), name))
         yield
 
-    def _ref_read(self, node: RefRead, name: str) -> Step[Symbol]:
+    def _ref_read(self, node: RefRead, name: str) -> Recursion[Symbol]:
         read = RefRead(self.whole(self.atom(node.ref)))
         return self.spread(self.block.emit(read, self._types.of(node.type), name), node.type)
         yield
 
-    def _ref_write(self, node: RefWrite, name: str) -> Step[Symbol]:
+    def _ref_write(self, node: RefWrite, name: str) -> Recursion[Symbol]:
         ref, value = self.whole(self.atom(node.ref)), self.whole(self.atom(node.value))
         return self.constant(self.block.emit(RefWrite(ref, value), UNIT, name), UNIT)
         yield
@@ -361,7 +361,7 @@ class Reverser:
     def _extend(self, call: Call, value: Var, args: Sequence[Symbol], result: Symbol) -> None:
         """One more step: push the result's adjoint to the arguments, then go on with what came before."""
         before = self.block.emit(RefRead(self._back), BACK.value, "before")
-        step = Block()
+        step = Bindings()
         slopes = operator_slopes(call, _adjoint(result, step))
         targets: list[tuple[Expr, Expr]] = []
         for arg, slope in zip(args, slopes, strict=True):
@@ -402,7 +402,7 @@ def _is_active(symbol: Symbol) -> bool:
             return False
 
 
-def _adjoint(symbol: Symbol, step: Block) -> Expr:
+def _adjoint(symbol: Symbol, step: Bindings) -> Expr:
     """The adjoint of a result, read when the step runs; integers have zeros."""
     match symbol:
         case Real(value=value, adjoint=Expr() as adjoint):
@@ -433,7 +433,7 @@ class _Replace(Rewriter):
         self._memo[old] = new
 
 
-_RULES: Mapping[type[Expr], Callable[[Reverser, Any, str], Step[Symbol]]] = {
+_RULES: Mapping[type[Expr], Callable[[Reverser, Any, str], Recursion[Symbol]]] = {
     Var: Reverser._atom,
     GlobalVar: Reverser._atom,
     Constant: Reverser._atom,

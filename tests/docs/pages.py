@@ -30,7 +30,7 @@ class Run(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ConsoleBlock:
     """A block of commands, each on one line again."""
 
     page: str
@@ -39,14 +39,14 @@ class Block:
     commands: tuple[str, ...]
 
 
-def blocks(page: str) -> list[Block]:
+def blocks(page: str) -> list[ConsoleBlock]:
     """The `console` blocks of a page, in order."""
     text = (ROOT / page).read_text()
-    found: list[Block] = []
+    found: list[ConsoleBlock] = []
     for match in re.finditer(r"^```console ?(\w*)\n(.*?)^```$", text, re.M | re.S):
         whole = re.sub(r"\\\n\s*", "", match[2])
         commands = tuple(line.split("  #")[0].strip() for line in whole.splitlines() if line.strip())
-        found.append(Block(page, text.count("\n", 0, match.start()) + 1, Run(match[1]), commands))
+        found.append(ConsoleBlock(page, text.count("\n", 0, match.start()) + 1, Run(match[1]), commands))
     return found
 
 

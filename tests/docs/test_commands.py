@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from relay_hw.cli.main import _parser
-from tests.docs.pages import PAGES, ROOT, Block, Run, blocks, in_sentences, unlabelled
+from tests.docs.pages import PAGES, ROOT, ConsoleBlock, Run, blocks, in_sentences, unlabelled
 
 # What a shell puts in front of the commands of this environment.
 ENVIRONMENT = {
@@ -43,7 +43,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def run(block: Block, folder: Path) -> None:
+def run(block: ConsoleBlock, folder: Path) -> None:
     """Run a block's commands as a user types them."""
     for command in block.commands:
         done = subprocess.run(

@@ -89,7 +89,7 @@ def _is_for_types(node: ast.AST) -> bool:
 
 
 def _is_late(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "late"
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "lazy_import"
 
 
 def _imported(node: ast.AST, own: str) -> Iterator[str]:

@@ -13,7 +13,7 @@ CIRCLES: dict[frozenset[str], str] = {
     ): "a pattern offers what is done with patterns, as Relay's does: match, rewrite, partition",
 }
 MOST = 2
-# `late` is left out: tests/house/test_imports.py lists who calls it.
+# `lazy_import` is left out: tests/house/test_imports.py lists who calls it.
 RUNNING = frozenset({How.IMPORT, How.TEXT})
 
 

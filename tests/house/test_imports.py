@@ -153,8 +153,9 @@ def test_names_that_are_put_together_are_found() -> None:
 def test_what_is_bound_late_is_listed() -> None:
     found = {own: {one.name for one in arrows_of(path) if one.how is How.LATE} for own, path in MODULES.items()}
     assert {own: names for own, names in found.items() if names} == LATE
-    users = {own for own, path in MODULES.items() if Arrow("relay_hw.ir.late.late", How.IMPORT) in arrows_of(path)}
-    assert users == set(LATE), "late must be called with the name of a module"
+    binding = Arrow("relay_hw.ir.lazy_import.lazy_import", How.IMPORT)
+    users = {own for own, path in MODULES.items() if binding in arrows_of(path)}
+    assert users == set(LATE), "lazy_import must be called with the name of a module"
 
 
 def test_commands_of_the_package_are_those_of_the_command_line() -> None:

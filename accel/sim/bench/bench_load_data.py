@@ -16,7 +16,7 @@ from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, st
 
 
 @dataclass(frozen=True)
-class Block:
+class LoadCase:
     index: int
     tokens: int
     mem: int
@@ -55,22 +55,23 @@ class Block:
         return result
 
 
-def random_block(random: Random, index: int, line: int, granule: int) -> Block:
+def random_block(random: Random, index: int, line: int, granule: int) -> LoadCase:
     """`line`, `granule`: beats of them."""
     pick = lambda: random.choice((0, 0, 1, 2))  # noqa: E731
     pads = (pick(), pick(), pick(), pick())
     pitch = random.choice((0, 0, 1, 3))
     unit = max(line, granule) if pitch else granule
-    return Block(index, random.getrandbits(16), random.choice((0, 1, 2, 4, 5)), 0 if pitch else random.getrandbits(1),
-                 random.getrandbits(8), unit * random.randrange(1000), unit * random.choice((1, 2, 4)),
-                 random.choice((1, 3)), random.choice((1, 2)), pads, pitch)  # fmt: skip
+    return LoadCase(index, random.getrandbits(16), random.choice((0, 1, 2, 4, 5)),
+                    0 if pitch else random.getrandbits(1), random.getrandbits(8), unit * random.randrange(1000),
+                    unit * random.choice((1, 2, 4)), random.choice((1, 3)), random.choice((1, 2)),
+                    pads, pitch)  # fmt: skip
 
 
-def factored_block(random: Random, index: int, granule: int) -> Block:
+def factored_block(random: Random, index: int, granule: int) -> LoadCase:
     """Weights with factors in front of them."""
     run = granule * random.randrange(1, 80)
     first = granule * random.randrange(1000)
-    return Block(index, random.getrandbits(16), Mem.WGT, 1, 0, first, run, 1, 1, (0, 0, 0, 0), 1)
+    return LoadCase(index, random.getrandbits(16), Mem.WGT, 1, 0, first, run, 1, 1, (0, 0, 0, 0), 1)
 
 
 def factors_of(

@@ -7,14 +7,14 @@ from random import Random
 import cocotb
 
 from relay_hw.accel.sim.bench.bench_gather import Gather, random_gather
-from relay_hw.accel.sim.bench.bench_load_data import Block, random_block
+from relay_hw.accel.sim.bench.bench_load_data import LoadCase, random_block
 from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
 # address, padding, last of its run, of its row, of all
 Position = tuple[int, bool, bool, bool, bool]
 
 
-def of_load(block: Block, line: int) -> list[Position]:
+def of_load(block: LoadCase, line: int) -> list[Position]:
     x1, x0, y1, y0 = block.pads
     rows, runs = y0 + block.y + y1, x0 + block.x + x1
     positions = []

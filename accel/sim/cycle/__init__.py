@@ -5,7 +5,7 @@ simulator. The rules are those of accel/rtl/TIMING.md.
 """
 
 from relay_hw.accel.sim.cycle.device import CycleDevice
-from relay_hw.accel.sim.cycle.engine import Span
+from relay_hw.accel.sim.cycle.engine import InstructionTime
 from relay_hw.accel.sim.cycle.timing import Timing
 
-__all__ = ["CycleDevice", "Span", "Timing"]
+__all__ = ["CycleDevice", "InstructionTime", "Timing"]

@@ -29,7 +29,7 @@ _UNITS = tuple(Unit)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class InstructionTime:
     """One instruction in time: the cycle from which only tokens were missing, that of its start, that of its last
     effect (where its tokens are given)."""
 
@@ -129,10 +129,10 @@ class Engine:
         """Cycles in which OUTPUT wrote INP."""
         return self._data.writes
 
-    def spans(self) -> list[Span]:
+    def spans(self) -> list[InstructionTime]:
         """Every instruction but FINISH in time, in program order, after `run`."""
         spans = [
-            Span(index, name, asked, start, end)
+            InstructionTime(index, name, asked, start, end)
             for name, unit in zip(_UNITS, self._units, strict=True)
             for index, asked, start, end in zip(
                 unit.queue.indices, unit.asked, unit.queue.starts, unit.ends, strict=True

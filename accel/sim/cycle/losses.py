@@ -17,7 +17,7 @@ import numpy as np
 from relay_hw.accel.isa.config import SEMAPHORES
 from relay_hw.accel.isa.spec import Mem, Op, Unit
 from relay_hw.accel.sim.causes import LOADS, Cause
-from relay_hw.accel.sim.cycle.engine import Span
+from relay_hw.accel.sim.cycle.engine import InstructionTime
 from relay_hw.accel.sim.cycle.load import READ_AHEAD, STEP_AHEAD
 from relay_hw.accel.sim.cycle.timing import Timing
 from relay_hw.accel.sim.cycle.unit_work import Work
@@ -128,7 +128,7 @@ class _Trace:
         self._last_giver = self._givers()
         self._bus = self._bus_beats()
 
-    def explain(self, begin: int, span: Span, owner: int) -> list[Stretch]:
+    def explain(self, begin: int, span: InstructionTime, owner: int) -> list[Stretch]:
         """Causes of the cycles [begin, start of `span`), in order.
 
         Tokens first: an instruction that came late, but would have waited for its tokens anyway, was not late.
@@ -140,7 +140,7 @@ class _Trace:
             if last > first:
                 found.append(Stretch(first, last, owner, cause, what, fill))
 
-        def follow(first: int, last: int, late: Span) -> None:
+        def follow(first: int, last: int, late: InstructionTime) -> None:
             """Up to the end of `late`: the cycles in which it was at work, and those in which it waited itself."""
             active = max(first, min(late.start, last))
             for part in self._blame(late, active, last):
@@ -167,7 +167,7 @@ class _Trace:
         found.sort(key=lambda stretch: stretch.begin)
         return found
 
-    def _blame(self, late: Span, begin: int, end: int) -> list[tuple[int, int, Cause, str]]:
+    def _blame(self, late: InstructionTime, begin: int, end: int) -> list[tuple[int, int, Cause, str]]:
         """(begin, end, cause, what) of cycles in which `late` was at work."""
         match late.unit:
             case Unit.LOAD:
@@ -197,7 +197,7 @@ class _Trace:
         """For each instruction the cycle in which the last one up to it found room in its queue, and whose that was."""
         rooms: list[tuple[int, Unit]] = []
         last = (0, Unit.LOAD)
-        queues: dict[Unit, list[Span]] = {unit: [] for unit in Unit}
+        queues: dict[Unit, list[InstructionTime]] = {unit: [] for unit in Unit}
         for span in self._timing.spans:
             queue = queues[span.unit]
             if len(queue) >= depth:
@@ -206,16 +206,16 @@ class _Trace:
             rooms.append(last)
         return rooms
 
-    def _givers(self) -> dict[int, Span]:
+    def _givers(self) -> dict[int, InstructionTime]:
         """For each instruction that waited for tokens the one that gave the last of them: tokens are taken in order."""
-        gives: list[list[Span]] = [[] for _ in range(SEMAPHORES)]
-        takes: list[list[Span]] = [[] for _ in range(SEMAPHORES)]
+        gives: list[list[InstructionTime]] = [[] for _ in range(SEMAPHORES)]
+        takes: list[list[InstructionTime]] = [[] for _ in range(SEMAPHORES)]
         for span, work in zip(self._timing.spans, self._timing.works, strict=False):
             for semaphore in work.gives:
                 gives[semaphore].append(span)
             for semaphore in work.waits:
                 takes[semaphore].append(span)
-        last: dict[int, Span] = {}
+        last: dict[int, InstructionTime] = {}
         for given, taken in zip(gives, takes, strict=True):
             given.sort(key=lambda span: span.end)
             taken.sort(key=lambda span: span.start)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import SMALLEST, Section, decode_instructions
 from relay_hw.accel.isa.spec import Op, Unit
-from relay_hw.accel.sim.cycle.engine import Engine, Span
+from relay_hw.accel.sim.cycle.engine import Engine, InstructionTime
 from relay_hw.accel.sim.cycle.unit_work import Work, work_of
 from relay_hw.accel.sim.cycle.writes import InpWrites
 from relay_hw.accel.sim.dram_timing import MemoryModel
@@ -25,7 +25,7 @@ class Timing:
     config: AccelConfig
     counters: Mapping[str, int]
     works: tuple[Work, ...]
-    spans: tuple[Span, ...]
+    spans: tuple[InstructionTime, ...]
     writes: InpWrites
     beat_cycles: int
 
@@ -34,7 +34,7 @@ class Timing:
         """From the launch to done."""
         return self.counters["CYCLES"]
 
-    def of(self, unit: Unit) -> list[Span]:
+    def of(self, unit: Unit) -> list[InstructionTime]:
         """Instructions of one unit in order."""
         return [span for span in self.spans if span.unit is unit]
 

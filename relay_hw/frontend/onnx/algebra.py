@@ -79,10 +79,10 @@ def _mel_weights(node: Node, args: Arguments) -> Expr:
     return const(found.astype(DTYPES[node.attr("output_datatype", 1)]))
 
 
-Step = Callable[[Node, Arguments, Expr, Expr, Sequence[Expr]], Sequence[Expr]]
+UpdateRule = Callable[[Node, Arguments, Expr, Expr, Sequence[Expr]], Sequence[Expr]]
 
 
-def _steps(states: int, step: Step) -> Callable[[Node, Arguments], Sequence[Expr]]:
+def _steps(states: int, step: UpdateRule) -> Callable[[Node, Arguments], Sequence[Expr]]:
     """An optimizer's step. Inputs: all tensors, all gradients, then each state of all; outputs without gradients."""
 
     def convert(node: Node, args: Arguments) -> Sequence[Expr]:

@@ -141,7 +141,7 @@ class Layer:
         return self.product(state, weight)
 
 
-Step = Callable[[Layer, "Fixed", Expr, Sequence[Expr]], list[Expr]]
+CellStep = Callable[[Layer, "Fixed", Expr, Sequence[Expr]], list[Expr]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ def _rnn_step(layer: Layer, fixed: Fixed, x: Expr, states: Sequence[Expr]) -> li
     return [layer.functions[0](layer.clipped(op.add(x, layer.recurrent(fixed.r, states[0]))))]
 
 
-STEPS: Mapping[str, Step] = {"LSTM": _lstm_step, "GRU": _gru_step, "RNN": _rnn_step}
+STEPS: Mapping[str, CellStep] = {"LSTM": _lstm_step, "GRU": _gru_step, "RNN": _rnn_step}
 
 
 def _part(data: Expr, index: int) -> Expr:

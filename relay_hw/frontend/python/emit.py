@@ -10,7 +10,7 @@ from typing import Any
 
 from relay_hw.errors import TypeCheckError, UnsupportedError
 from relay_hw.frontend.python.annotations import LIST, list_of
-from relay_hw.frontend.python.values import Block, EmptyList, Static, Symbol, Value, constant, fields_of
+from relay_hw.frontend.python.values import EmptyList, LetBlock, Static, Symbol, Value, constant, fields_of
 from relay_hw.ir.expr import Call, Constant, Constructor, Expr, GlobalVar, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.types import FuncType, TensorType, TupleType, Type, TypeCall
 from relay_hw.ir.visit import copy_with, post_order
@@ -24,7 +24,7 @@ class Emitter:
     """Emits the values of one function. `block`: where the next let goes; `span`: the span of its node."""
 
     def __init__(self) -> None:
-        self.block = Block()
+        self.block = LetBlock()
         self.span: Span | None = None
         self.site = "x"
         constructors = load_library("prelude").types["List"].constructors

@@ -14,7 +14,7 @@ from relay_hw.errors import RelayHwError, TypeCheckError, UnsupportedError
 from relay_hw.frontend.python.annotations import type_of_annotation
 from relay_hw.frontend.python.emit import Emitter, is_list, item_type
 from relay_hw.frontend.python.source import Source, assigned_names
-from relay_hw.frontend.python.values import Block, EmptyList, Env, Static, Symbol, Value, fields_of
+from relay_hw.frontend.python.values import EmptyList, Env, LetBlock, Static, Symbol, Value, fields_of
 from relay_hw.ir.expr import If
 from relay_hw.ir.types import TensorType, TupleType, Type, scalar_type
 from relay_hw.op import (
@@ -256,16 +256,16 @@ class Expressions(Emitter, ABC):
         bodies = [one.close(value.expr) for one, value in merged]
         return self.emit(If(cond.expr, *bodies), merged[0][1].type, merged[0][1].model)
 
-    def aside(self, make: Callable[[], Symbol]) -> tuple[Block, Symbol]:
+    def aside(self, make: Callable[[], Symbol]) -> tuple[LetBlock, Symbol]:
         """The result of `make`, and a separate block with its lets."""
-        outer, self.block = self.block, Block()
+        outer, self.block = self.block, LetBlock()
         symbol = make()
         block, self.block = self.block, outer
         return block, symbol
 
     def merge(
-        self, branches: Sequence[tuple[Block, Symbol]], what: str, before: Symbol | None = None
-    ) -> list[tuple[Block, Value]]:
+        self, branches: Sequence[tuple[LetBlock, Symbol]], what: str, before: Symbol | None = None
+    ) -> list[tuple[LetBlock, Value]]:
         """Merge values of branches to one type; `before`: the value that they replace. Raises TypeCheckError."""
         symbols = [symbol for _, symbol in branches]
         known = [symbol.type for symbol in (*symbols, before) if isinstance(symbol, Value)]
@@ -274,7 +274,7 @@ class Expressions(Emitter, ABC):
         floats = [ty for ty in known if isinstance(ty, TensorType) and ty.dtype.startswith("float")]
         like = next((ty for ty in floats if ty.dtype == "float64"), None) or next(iter([*floats, *known]), None)
         like = like or (REAL if is_real else None)
-        found: list[tuple[Block, Value]] = []
+        found: list[tuple[LetBlock, Value]] = []
         outer = self.block
         for block, symbol in branches:
             self.block = block

@@ -14,7 +14,7 @@ from relay_hw.errors import UnsupportedError
 from relay_hw.frontend.python.calls import Calls
 from relay_hw.frontend.python.loops import Iteration, over, over_range, over_several
 from relay_hw.frontend.python.source import assigned_names, has_jump, has_return
-from relay_hw.frontend.python.values import Block, EmptyList, Env, Static, Symbol, Value, constant, is_number
+from relay_hw.frontend.python.values import EmptyList, Env, LetBlock, Static, Symbol, Value, constant, is_number
 from relay_hw.ir.expr import Call, Expr, Function, If, Tuple, Var
 from relay_hw.ir.types import TupleType, Type
 
@@ -143,7 +143,7 @@ class Loops(Calls):
             values = [self._carried(name, last, starts) for name in carried]
             return Call(loop, [value.expr for value in (*moved, *values)])
 
-        outer, self.block = self.block, Block()
+        outer, self.block = self.block, LetBlock()
         inner = replace(control, end=again, leave=leaves, again=again)
         body = self._loop_body(node, iteration, state_values, inside, inner)
         function = Function([*states, *params], self.block.close(body))
@@ -178,7 +178,7 @@ class Loops(Calls):
         # The loop may end the function: what follows it is called in its last step.
         follow = Var("after")
         params = [Var(name, starts[name].type, checked_type=starts[name].type) for name in carried]
-        outer, self.block = self.block, Block()
+        outer, self.block = self.block, LetBlock()
         inner = {**env, **{n: replace(starts[n], expr=p) for n, p in zip(carried, params, strict=True)}}
         body = self.block.close(self.sequence(rest, inner, control))
         self.block = outer
@@ -204,12 +204,12 @@ class Loops(Calls):
         else:
             assert iteration is not None
             cond = iteration.test(states)
-        outer, self.block = self.block, Block()
+        outer, self.block = self.block, LetBlock()
         inner = dict(env)
         if isinstance(node, ast.For) and iteration is not None:
             self.bind(node.target, iteration.element(states), inner)
         body = self.block.close(self.sequence(node.body, inner, control))
-        self.block = Block()
+        self.block = LetBlock()
         end = self.block.close(control.leave(dict(env)))
         self.block = outer
         return If(cond.expr, body, end, span=self.source.span(node))

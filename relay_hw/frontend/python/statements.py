@@ -15,7 +15,7 @@ from relay_hw.errors import RelayHwError, UnsupportedError
 from relay_hw.frontend.python.emit import is_list, item_type
 from relay_hw.frontend.python.repetition import Control, Loops, Retyped, packed
 from relay_hw.frontend.python.source import always_jumps, assigned_names, captured_and_changed, has_jump
-from relay_hw.frontend.python.values import Block, EmptyList, Env, Static, Symbol, Value, constant, fields_of
+from relay_hw.frontend.python.values import EmptyList, Env, LetBlock, Static, Symbol, Value, constant, fields_of
 from relay_hw.ir.expr import Call, Expr, Function, If, Var
 from relay_hw.ir.types import FuncType, TupleType, Type
 
@@ -147,7 +147,7 @@ class Statements(Loops):
         """Translate alternative sequences, each in its own block and environment."""
         bodies: list[Expr] = []
         for body, env in ways:
-            outer, self.block = self.block, Block()
+            outer, self.block = self.block, LetBlock()
             last = self.sequence(body, dict(env), control)
             bodies.append(self.block.close(last))
             self.block = outer
@@ -169,7 +169,7 @@ class Statements(Loops):
 
         bodies = self._ways(((then, env), (other, env)), replace(control, end=end))
         params = [Var(name, types[name].type, checked_type=types[name].type) for name in names if name in types]
-        outer, self.block = self.block, Block()
+        outer, self.block = self.block, LetBlock()
         inner = {**env, **{p.name_hint: replace(types[p.name_hint], expr=p) for p in params}}
         body = self.block.close(self.sequence(rest, inner, control))
         self.block = outer
@@ -195,9 +195,9 @@ class Statements(Loops):
 
     def _join(self, cond: Value, then: list[ast.stmt], other: list[ast.stmt], env: Env) -> None:
         """Join the branches of an if that only assign: variables that differ are the if's result."""
-        ends: list[tuple[Block, Env]] = []
+        ends: list[tuple[LetBlock, Env]] = []
         for body in (then, other):
-            outer, self.block = self.block, Block()
+            outer, self.block = self.block, LetBlock()
             inner = dict(env)
             self.sequence(body, inner, Control(lambda _: constant(0).expr, self.no_return))
             ends.append((self.block, inner))
@@ -237,7 +237,7 @@ class Statements(Loops):
         inner = {**env, **{name: Value(p, p.type) for (name, _), p in zip(types, params, strict=True)}}
         if own.type_annotation is not None:
             inner[node.name] = Value(own, own.type_annotation)
-        outer, self.block = self.block, Block()
+        outer, self.block = self.block, LetBlock()
         names, self.own_names = self.own_names, frozenset(assigned_names(node.body))
         body, found = self.body(node, inner, ret)
         self.own_names = names

@@ -46,7 +46,7 @@ Env = dict[str, Symbol]
 
 
 @dataclass(slots=True)
-class Block:
+class LetBlock:
     """The lets of a sequence."""
 
     bound: list[tuple[Var, Expr]] = field(default_factory=list)

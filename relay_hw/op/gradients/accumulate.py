@@ -10,7 +10,7 @@ from typing import Any
 
 from relay_hw.errors import UnsupportedError
 from relay_hw.ir.expr import Call, Constant, Expr, Gradient, Op, Tuple, TupleGetItem, Var
-from relay_hw.ir.late import late
+from relay_hw.ir.lazy_import import lazy_import
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.ir.visit import substitute
 from relay_hw.op.gradients.common import ops, zeros
@@ -158,7 +158,7 @@ def by_expansion(expand: Callable[..., Expr]) -> Gradient:
     def gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
         fresh = [Var(f"x{index}", arg.type, checked_type=arg.type) for index, arg in enumerate(call.args)]
         seed = Var("g", call.type, checked_type=call.type)
-        typed = late("relay_hw.analysis.infer").infer_expr(expand(call.attrs, *fresh))
+        typed = lazy_import("relay_hw.analysis.infer").infer_expr(expand(call.attrs, *fresh))
         slopes = [joined(slope, var) for slope, var in zip(accumulate(typed, seed, fresh), fresh, strict=True)]
         values = dict(zip((*fresh, seed), (*call.args, adjoint), strict=True))
         whole = substitute(Tuple(slopes), values)

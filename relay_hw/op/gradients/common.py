@@ -12,13 +12,13 @@ import numpy as np
 
 from relay_hw.errors import UnsupportedError
 from relay_hw.ir.expr import Call, Expr, Gradient, Op
-from relay_hw.ir.late import late
+from relay_hw.ir.lazy_import import lazy_import
 from relay_hw.ir.types import ANY, TensorType, Type
 
 
 def ops() -> Any:
     """The package of operators, imported lazily, since operators use this package."""
-    return late("relay_hw.op")
+    return lazy_import("relay_hw.op")
 
 
 def name_of(call: Call) -> str:

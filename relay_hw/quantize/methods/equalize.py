@@ -19,7 +19,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with
 from relay_hw.quantize.batch import Values
 from relay_hw.quantize.layers import Layers, plan_layers
-from relay_hw.quantize.methods.rehearsal import make_shots
+from relay_hw.quantize.methods.layerwise_replay import make_shots
 from relay_hw.quantize.methods.stretches import Stretch, find_stretches, input_axis
 from relay_hw.quantize.number import spread
 from relay_hw.quantize.plan import LinearStep, bias_calls, is_depthwise

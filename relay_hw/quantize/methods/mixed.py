@@ -18,19 +18,19 @@ from relay_hw.ir.module import IRModule
 from relay_hw.op.dense import along
 from relay_hw.quantize.batch import Values
 from relay_hw.quantize.choices import Budget
+from relay_hw.quantize.fragments import fragment_modules, own_layers, record
 from relay_hw.quantize.layers import Layers, plan_layers
 from relay_hw.quantize.methods.columns import columns, from_rows, has_columns, to_rows
 from relay_hw.quantize.methods.gptq import second_order
 from relay_hw.quantize.methods.knapsack import Option, Options, least, quietest, require_solver, widest
-from relay_hw.quantize.methods.rehearsal import make_shots
+from relay_hw.quantize.methods.layerwise_replay import make_shots
 from relay_hw.quantize.number import spread, weight_scales
-from relay_hw.quantize.pieces import own_layers, piece_modules, record
 from relay_hw.quantize.plan import LinearStep
 from relay_hw.quantize.realize import float_weights
 from relay_hw.quantize.strategy import LayerChoice, Strategy
 from relay_hw.quantize.sums import merge_sums
+from relay_hw.transform.fragments import is_graph
 from relay_hw.transform.graph import dataflow_order, is_op
-from relay_hw.transform.pieces import is_graph
 
 Array = NDArray[Any]
 LayerCost = Callable[[str, int], float]  # name of a layer, bits of its weights: bytes or cycles
@@ -103,15 +103,15 @@ def measure(mod: IRModule, layers: Layers, data: Mapping[str, Array], cost: Laye
 
 
 def measure_all(reference: IRModule, strategy: Strategy, data: Mapping[str, Array]) -> Options:
-    """The options of every layer, without costs. Of a network in pieces, noise is a share of each piece's result."""
+    """The options of every layer, without costs. Of a network in fragments, noise is a share of each one's result."""
     if is_graph(reference):
         return measure(reference, plan_layers(reference["main"].body, strategy), data, _free)
-    modules = piece_modules(reference)
+    modules = fragment_modules(reference)
     found: dict[str, list[Option]] = {}
     for name, given in record(reference, list(modules), strategy, data).items():
         own = own_layers(modules[name], strategy)
-        piece = merge_sums(modules[name], own, given)
-        for layer, some in measure(piece, plan_layers(piece["main"].body, own), given, _free).items():
+        fragment = merge_sums(modules[name], own, given)
+        for layer, some in measure(fragment, plan_layers(fragment["main"].body, own), given, _free).items():
             # Layers of one name in several fragments are one choice.
             both = zip(some, found.get(layer, some), strict=True)
             found[layer] = [replace(a, noise=a.noise + b.noise) for a, b in both] if layer in found else some

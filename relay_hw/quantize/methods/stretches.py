@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from relay_hw.ir.expr import Expr
 from relay_hw.quantize.methods.columns import groups_of
-from relay_hw.quantize.plan import AddStep, AverageStep, KeepStep, LinearStep, Plan, Step, is_depthwise
+from relay_hw.quantize.plan import AddStep, AverageStep, KeepStep, LinearStep, Plan, PlanStep, is_depthwise
 from relay_hw.transform.graph import count_uses, is_op
 
 
@@ -39,7 +39,7 @@ def find_stretches(body: Expr, plan: Plan) -> list[Stretch]:
 
 class _Finder:
     def __init__(self, body: Expr, plan: Plan) -> None:
-        self._makers: dict[Expr, Step] = {step.output: step for step in plan.steps}
+        self._makers: dict[Expr, PlanStep] = {step.output: step for step in plan.steps}
         self._readers: dict[Expr, list[LinearStep]] = {}
         self._leader: dict[Expr, Expr] = {}
         seen: Counter[Expr] = Counter()
@@ -97,7 +97,7 @@ def _agree(makers: list[LinearStep], readers: list[LinearStep]) -> bool:
     return made and all(one.linear.weight.shape[input_axis(one)] == channels for one in readers)
 
 
-def _lets_through(step: Step) -> bool:
+def _lets_through(step: PlanStep) -> bool:
     """Whether an operator keeps channels separate and passes scales through: sums, pooling."""
     return isinstance(step, (AddStep, AverageStep)) or (
         isinstance(step, KeepStep) and is_op(step.output, "nn.max_pool2d")

@@ -23,11 +23,11 @@ from relay_hw.ir.types import TensorType
 from relay_hw.quantize.batch import Values
 from relay_hw.quantize.layers import Layers, plan_layers
 from relay_hw.quantize.methods.augment import augmented, image_axes
+from relay_hw.quantize.methods.layerwise_replay import count_launches, launch_sizes, make_shots
 from relay_hw.quantize.methods.mixed import logits
-from relay_hw.quantize.methods.rehearsal import count_launches, launch_sizes, make_shots
 from relay_hw.quantize.methods.simulate import simulate, simulated_integers
 from relay_hw.quantize.number import LayerWeights, QParams, assemble, fits, layer_weights, spread
-from relay_hw.quantize.plan import LinearStep, Step, bias_calls
+from relay_hw.quantize.plan import LinearStep, PlanStep, bias_calls
 from relay_hw.quantize.realize import Ranges, float_weights, group_params
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.support.progress import SILENT, Progress
@@ -131,9 +131,9 @@ def train(
     layers: Layers,
     ranges: Ranges,
     data: tuple[Mapping[str, Array], Mapping[str, Array]],
-    start: Mapping[Step, LayerWeights] | None = None,
+    start: Mapping[PlanStep, LayerWeights] | None = None,
     progress: Progress = SILENT,
-) -> tuple[dict[Step, LayerWeights], Gain]:
+) -> tuple[dict[PlanStep, LayerWeights], Gain]:
     """Train all epochs: integers of every linear layer of `layers`, the plan of `mod`, and the gain.
 
     `data`: samples to train with, and those that nothing was chosen by so far. `start`: integers of other methods to

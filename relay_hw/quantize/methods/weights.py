@@ -1,6 +1,6 @@
 """Chooses a layer's integer weights from its calibration activations: scales, rounding, bias correction.
 
-In: a `Meeting`. Out: `LayerWeights`. Bias correction is Nagel 2019's, measured on data.
+In: a `LayerStatistics`. Out: `LayerWeights`. Bias correction is Nagel 2019's, measured on data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from relay_hw.quantize.layers import Layers
 from relay_hw.quantize.methods.adaround import Wanted, learned_rounding
 from relay_hw.quantize.methods.columns import from_rows, to_rows
 from relay_hw.quantize.methods.gptq import adapt, covariance, second_order
-from relay_hw.quantize.methods.rehearsal import Meeting
+from relay_hw.quantize.methods.layerwise_replay import LayerStatistics
 from relay_hw.quantize.number import Attention, LayerWeights, assemble, fits, layer_weights
 
 Array = NDArray[Any]
@@ -30,50 +30,50 @@ def needs_rehearsal(layers: Layers) -> bool:
     )
 
 
-def choose_weights(meeting: Meeting) -> LayerWeights:
+def choose_weights(statistics: LayerStatistics) -> LayerWeights:
     """The integers and bias of one layer by its strategy."""
-    strategy, name = meeting.strategy, meeting.name
-    rows = meeting.rows
+    strategy, name = statistics.strategy, statistics.name
+    rows = statistics.rows
     if strategy.weight_rounding.is_learned:
-        rows = adapt(rows, meeting.wanted, meeting.given)
-    weight = from_rows(meeting.step, rows, meeting.weight)
-    moments = covariance(meeting.given, meeting.given)
-    groups = factor_groups(meeting.step, strategy)
-    importance = _importance(meeting, moments)
-    start = layer_weights(weight, meeting.bias, meeting.params, strategy, name, Attention(importance, groups))
+        rows = adapt(rows, statistics.wanted, statistics.given)
+    weight = from_rows(statistics.step, rows, statistics.weight)
+    moments = covariance(statistics.given, statistics.given)
+    groups = factor_groups(statistics.step, strategy)
+    importance = _importance(statistics, moments)
+    start = layer_weights(weight, statistics.bias, statistics.params, strategy, name, Attention(importance, groups))
     scales = start.scales.reshape(*rows.shape[:2], 1)
-    factors = np.ones(1) if start.factors is None else to_rows(meeting.step, start.factors)
-    integers = to_rows(meeting.step, start.weight)
+    factors = np.ones(1) if start.factors is None else to_rows(statistics.step, start.factors)
+    integers = to_rows(statistics.step, start.weight)
     if strategy.weight_rounding is WeightRounding.GPTQ:
-        integers = second_order(rows, scales * factors, meeting.given, strategy.weight_limit) * factors
+        integers = second_order(rows, scales * factors, statistics.given, strategy.weight_limit) * factors
     elif strategy.weight_rounding is WeightRounding.ADAROUND:
-        integers = _learned(meeting, rows, scales * factors) * factors
-    bias = meeting.bias
+        integers = _learned(statistics, rows, scales * factors) * factors
+    bias = statistics.bias
     if strategy.bias_correction:
-        bias = bias + mean_error(meeting, integers * scales)
-    chosen = from_rows(meeting.step, integers, meeting.weight).astype(np.int8)
-    if not fits(chosen, bias, meeting.params, start.scales):
+        bias = bias + mean_error(statistics, integers * scales)
+    chosen = from_rows(statistics.step, integers, statistics.weight).astype(np.int8)
+    if not fits(chosen, bias, statistics.params, start.scales):
         return start
-    return assemble(chosen, bias, meeting.params, start.scales)
+    return assemble(chosen, bias, statistics.params, start.scales)
 
 
-def mean_error(meeting: Meeting, rows: Float64) -> Float64:
+def mean_error(statistics: LayerStatistics, rows: Float64) -> Float64:
     """The mean error of each output channel if the layer has `rows` and reads the integer network."""
-    wanted = np.einsum("gok,gk->go", meeting.rows, meeting.wanted_mean)
-    return (wanted - np.einsum("gok,gk->go", rows, meeting.given_mean)).reshape(-1)
+    wanted = np.einsum("gok,gk->go", statistics.rows, statistics.wanted_mean)
+    return (wanted - np.einsum("gok,gk->go", rows, statistics.given_mean)).reshape(-1)
 
 
-def _learned(meeting: Meeting, rows: Float64, steps: Float64) -> NDArray[np.int8]:
-    strategy, step = meeting.strategy, meeting.step
-    bias = meeting.bias.reshape(rows.shape[:2])
-    target = np.matmul(meeting.rows, meeting.wanted) + bias[:, :, None]
-    offset = bias + mean_error(meeting, rows).reshape(bias.shape) if strategy.bias_correction else bias
-    wanted = Wanted(meeting.given, target, offset, (step.low, step.high))
+def _learned(statistics: LayerStatistics, rows: Float64, steps: Float64) -> NDArray[np.int8]:
+    strategy, step = statistics.strategy, statistics.step
+    bias = statistics.bias.reshape(rows.shape[:2])
+    target = np.matmul(statistics.rows, statistics.wanted) + bias[:, :, None]
+    offset = bias + mean_error(statistics, rows).reshape(bias.shape) if strategy.bias_correction else bias
+    wanted = Wanted(statistics.given, target, offset, (step.low, step.high))
     return learned_rounding(rows, steps, wanted, strategy.weight_limit, strategy.steps, strategy.seed)
 
 
-def _importance(meeting: Meeting, moments: Float64) -> Float64 | None:
+def _importance(statistics: LayerStatistics, moments: Float64) -> Float64 | None:
     """How much the output feels an error of each weight: the power of its input, in the order of the weight's axes."""
-    power = np.einsum("gkk->gk", moments) + np.square(meeting.given_mean) * 1e-3 + 1e-12
-    spread = np.broadcast_to(power[:, None, :], meeting.rows.shape)
-    return from_rows(meeting.step, spread, meeting.weight).reshape(len(meeting.weight), -1)
+    power = np.einsum("gkk->gk", moments) + np.square(statistics.given_mean) * 1e-3 + 1e-12
+    spread = np.broadcast_to(power[:, None, :], statistics.rows.shape)
+    return from_rows(statistics.step, spread, statistics.weight).reshape(len(statistics.weight), -1)

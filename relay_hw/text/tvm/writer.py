@@ -34,7 +34,7 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.module import IRModule, TypeData
-from relay_hw.ir.trampoline import Step, run
+from relay_hw.ir.trampoline import Recursion, run
 from relay_hw.ir.types import (
     Any as AnyDim,
 )
@@ -77,7 +77,7 @@ class _Writer:
         self.blobs: list[str] = []
         self._known: dict[Any, int] = {}
 
-    def put(self, value: Any) -> Step[int]:
+    def put(self, value: Any) -> Recursion[int]:
         """The number of the node for `value`; shared values are one node."""
         if value is None:
             return 0
@@ -94,7 +94,7 @@ class _Writer:
         self.nodes.append(node)
         return len(self.nodes) - 1
 
-    def _make(self, value: Any) -> Step[dict[str, Any]]:
+    def _make(self, value: Any) -> Recursion[dict[str, Any]]:
         match value:
             case bool():
                 return {"type_key": "IntImm", "attrs": {"dtype": "bool", **_NO_SPAN, "value": str(int(value))}}
@@ -125,31 +125,31 @@ class _Writer:
             case _:
                 return (yield self._generic(value))
 
-    def _all(self, values: Sequence[Any]) -> Step[list[int]]:
+    def _all(self, values: Sequence[Any]) -> Recursion[list[int]]:
         found: list[int] = []
         for value in values:
             found.append((yield self.put(value)))
         return found
 
-    def _map(self, values: Mapping[Any, Any]) -> Step[dict[str, Any]]:
+    def _map(self, values: Mapping[Any, Any]) -> Recursion[dict[str, Any]]:
         if all(isinstance(key, str) for key in values):
             return {"type_key": "Map", "keys": list(values), "data": (yield self._all(list(values.values())))}
         pairs = [part for pair in values.items() for part in pair]
         return {"type_key": "Map", "data": (yield self._all(pairs))}
 
-    def _module(self, mod: IRModule) -> Step[dict[str, Any]]:
+    def _module(self, mod: IRModule) -> Recursion[dict[str, Any]]:
         functions = {GlobalVar(name): function for name, function in mod.functions.items()}
         types = {data.header: data for data in mod.types.values()}
         parts = {"functions": functions, "type_definitions": types, "attrs": None, "source_map": None}
         return {"type_key": "IRModule", "attrs": (yield self._refs(parts))}
 
-    def _refs(self, parts: Mapping[str, Any]) -> Step[dict[str, str]]:
+    def _refs(self, parts: Mapping[str, Any]) -> Recursion[dict[str, str]]:
         found: dict[str, str] = {}
         for name, value in parts.items():
             found[name] = str((yield self.put(value)))
         return found
 
-    def _generic(self, value: Any) -> Step[dict[str, Any]]:
+    def _generic(self, value: Any) -> Recursion[dict[str, Any]]:
         rule = _RULES.get(type(value))
         if rule is None:
             raise InputError(f"a program for TVM must be made of its nodes, not of {type(value).__name__}")
@@ -159,7 +159,7 @@ class _Writer:
             attrs["attrs"] = str((yield self._attrs(value)))
         return {"type_key": type_key, "attrs": dict(sorted(attrs.items()))}
 
-    def _attrs(self, call: Call) -> Step[int]:
+    def _attrs(self, call: Call) -> Recursion[int]:
         """The attributes of a call of an operator, each as TVM's record has it."""
         op = call.op
         if call.attrs is None or not isinstance(op, Op):

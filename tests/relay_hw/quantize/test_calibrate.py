@@ -13,7 +13,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import ANY, TensorType
 from relay_hw.quantize import find_strategy, quantize
 from relay_hw.quantize.calibrate import calibrate
-from relay_hw.support.progress import Step, Steps
+from relay_hw.support.progress import ProgressStep, Steps
 
 
 def _module(batch: int = 1) -> IRModule:
@@ -45,15 +45,15 @@ def test_ranges_are_those_of_all_samples():
 
 
 def test_progress_counts_to_the_end():
-    seen: list[Step] = []
+    seen: list[ProgressStep] = []
     quantize(_module(), calibration=_data(4), progress=Steps(seen.append))
-    assert seen == [Step("calibrating", 4, done) for done in range(5)]
+    assert seen == [ProgressStep("calibrating", 4, done) for done in range(5)]
 
 
 def test_a_network_of_batch_two_takes_two_samples_at_once():
-    seen: list[Step] = []
+    seen: list[ProgressStep] = []
     quantize(_module(2), calibration=_data(4), progress=Steps(seen.append))
-    assert seen == [Step("calibrating", 2, done) for done in range(3)]
+    assert seen == [ProgressStep("calibrating", 2, done) for done in range(3)]
 
 
 @pytest.mark.parametrize(

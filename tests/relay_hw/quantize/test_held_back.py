@@ -216,7 +216,7 @@ def test_formats_without_integers_and_strategies_without_data_pass() -> None:
     assert isinstance(realize_checked(mod, Strategy("s"), samples()).kept, tuple)
 
 
-def test_pieces_of_a_program_with_control_flow_are_checked() -> None:
+def test_fragments_of_a_program_with_control_flow_are_checked() -> None:
     mod, weights = recurrent.lstm(16, 8, 3)
     from relay_hw.runtime.compile import bind_params
 
@@ -224,4 +224,4 @@ def test_pieces_of_a_program_with_control_flow_are_checked() -> None:
     data = {"x": recurrent.sequences(2 * EVERY, 3, 16).reshape(-1, 1, 16)}
     checked = realize_checked(program, "int8", data)
     assert (checked.kept, checked.warnings) == ((), ())
-    assert checked.realized.pieces
+    assert checked.realized.fragments

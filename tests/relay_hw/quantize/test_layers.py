@@ -12,7 +12,7 @@ from relay_hw.ir.expr import Call, Expr, Function, If, Op, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import post_order
-from relay_hw.quantize import Calibration, Edge, LayerChoice, Strategy, find_strategy, quantize, realize_module
+from relay_hw.quantize import Calibration, LayerChoice, LayerPolicy, Strategy, find_strategy, quantize, realize_module
 from relay_hw.quantize.batch import batched, run_samples
 from relay_hw.quantize.layers import plan_layers
 from relay_hw.quantize.report import layer_noise
@@ -51,7 +51,7 @@ def _limits(mod: IRModule) -> list[tuple[int, int] | None]:
 def test_edges_and_choices():
     narrow = Strategy("s", weight_bits=4, activation_bits=4)
     assert _limits(quantize(_mod(), narrow, _data())) == [(7, 7)] * 3
-    edges = Strategy("s", weight_bits=4, activation_bits=4, first_layer=Edge.INT8, last_layer=Edge.FLOAT)
+    edges = Strategy("s", weight_bits=4, activation_bits=4, first_layer=LayerPolicy.INT8, last_layer=LayerPolicy.FLOAT)
     assert _limits(quantize(_mod(), edges, _data())) == [(127, 127), (7, 7), None]
     choice = Strategy("s", layers=(LayerChoice("t*", weight_bits=3), LayerChoice("three", quantized=False)))
     assert _limits(quantize(_mod(), choice, _data())) == [(127, 127), (3, 127), None]

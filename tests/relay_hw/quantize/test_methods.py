@@ -18,7 +18,7 @@ from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import post_order
 from relay_hw.quantize import Budget, Calibration, Strategy, WeightRange, WeightRounding, quantize, realize_module
 from relay_hw.quantize.layers import plan_layers
-from relay_hw.quantize.methods import rehearsal
+from relay_hw.quantize.methods import layerwise_replay
 from relay_hw.quantize.methods.adaround import Wanted, learned_rounding
 from relay_hw.quantize.methods.columns import columns, from_rows, to_rows
 from relay_hw.quantize.methods.gptq import adapt, second_order
@@ -278,6 +278,8 @@ def test_what_no_later_layer_reads_is_dropped_and_changes_nothing(monkeypatch):
     mod, gptq = _network(), replace(W4, weight_rounding=WeightRounding.GPTQ, bias_correction=True)
     found = quantize(mod, gptq, _data(16))
     dropped = []
-    monkeypatch.setattr(rehearsal, "_forget", lambda known, node: dropped.append(sum(node in one for one in known)))
+    monkeypatch.setattr(
+        layerwise_replay, "_forget", lambda known, node: dropped.append(sum(node in one for one in known))
+    )
     assert _noise(found, quantize(mod, gptq, _data(16)), _data(seed=2)) == 0.0
     assert len(dropped) >= 6 and all(dropped)

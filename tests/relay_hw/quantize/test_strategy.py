@@ -13,8 +13,8 @@ from relay_hw.quantize import (
     STRATEGIES,
     Budget,
     Calibration,
-    Edge,
     LayerChoice,
+    LayerPolicy,
     NumberFormat,
     Strategy,
     WeightRounding,
@@ -67,8 +67,8 @@ def test_exceptions_of_layers():
     strategy = Strategy(
         "s",
         weight_bits=4,
-        first_layer=Edge.INT8,
-        last_layer=Edge.FLOAT,
+        first_layer=LayerPolicy.INT8,
+        last_layer=LayerPolicy.FLOAT,
         layers=(
             LayerChoice("conv_*", activation_bits=6),
             LayerChoice("conv_2", weight_bits=8, calibration=Calibration.KL),
@@ -81,10 +81,12 @@ def test_exceptions_of_layers():
     assert (one.weight_bits, one.activation_bits, one.calibration, one.layers) == (8, 6, Calibration.KL, ())
     assert strategy.is_quantized("conv_2") and not strategy.is_quantized("conv_9")
     assert not strategy.is_quantized("dense_1", Place(is_last=True))
-    assert Strategy("t", dense_layers=Edge.FLOAT).is_quantized("x") is True
-    assert Strategy("t", dense_layers=Edge.FLOAT).is_quantized("x", Place(is_dense=True)) is False
+    assert Strategy("t", dense_layers=LayerPolicy.FLOAT).is_quantized("x") is True
+    assert Strategy("t", dense_layers=LayerPolicy.FLOAT).is_quantized("x", Place(is_dense=True)) is False
     assert (
-        Strategy("t", depthwise_layers=Edge.INT8, weight_bits=4).for_layer("x", Place(is_depthwise=True)).weight_bits
+        Strategy("t", depthwise_layers=LayerPolicy.INT8, weight_bits=4)
+        .for_layer("x", Place(is_depthwise=True))
+        .weight_bits
         == 8
     )
 
@@ -110,7 +112,7 @@ def test_a_file_is_a_strategy(tmp_path):
         """
     )
     strategy = find_strategy(str(path))
-    assert strategy.name == "mine" and strategy.weight_bits == 4 and strategy.first_layer is Edge.INT8
+    assert strategy.name == "mine" and strategy.weight_bits == 4 and strategy.first_layer is LayerPolicy.INT8
     assert strategy.percentile == 99.0 and strategy.rounding == "half_even" and strategy.mixed_bits == (4, 6, 8)
     assert strategy.weight_rounding is WeightRounding.GPTQ and strategy.budget is Budget.CYCLES
     assert strategy.layers == (

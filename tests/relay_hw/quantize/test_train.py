@@ -74,11 +74,11 @@ def test_other_samples_stay_between_those_that_there_are():
         np.testing.assert_array_equal(array, words[key])
 
 
-def test_pieces_with_several_results_learn_too():
+def test_fragments_with_several_results_learn_too():
     mod, weights = recurrent.lstm(16, 8, 3)
     data = {"x": recurrent.sequences(8, 3, 16).reshape(-1, 1, 16)}
     strategy = replace(START, epochs=2, learning_rate=1e-3)
     found = realize_module(bind_params(mod, weights), strategy, data)
-    gains = [piece.realized.gain for piece in found.pieces.values() if piece.realized.gain is not None]
+    gains = [fragment.realized.gain for fragment in found.fragments.values() if fragment.realized.gain is not None]
     assert gains and all(gain.samples > 0 and gain.end_db >= gain.start_db > 0 for gain in gains)
     assert any("held-out samples" in note for note in found.notes)

@@ -26,7 +26,7 @@ from relay_hw.runtime.manifest import TensorInfo
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.ports import read_samples
 from relay_hw.runtime.result import Launch, Result
-from relay_hw.support.progress import Step, Steps
+from relay_hw.support.progress import ProgressStep, Steps
 from relay_hw.target.accel.devices import DeviceOptions, open_device
 from tests.relay_hw.small_models import images
 
@@ -97,7 +97,7 @@ def test_samples_run_in_chunks(plain: Build) -> None:
     _, artifact = plain
     chunk, count = 6, 15
     data = images(count, seed=1)
-    seen: list[Step] = []
+    seen: list[ProgressStep] = []
     result = functional(artifact).run({"image": data}, None, Steps(seen.append), chunk=chunk)
     assert result.outputs["scores"].shape == (count, 5)
     one = functional(artifact).run({"image": data[-1:]})

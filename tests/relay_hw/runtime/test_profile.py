@@ -18,7 +18,7 @@ from relay_hw.runtime.compile import CompiledModel
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.profile import layer_owners, profile, time_regions
 from relay_hw.runtime.static_report import static_report
-from relay_hw.support.progress import Step, Steps
+from relay_hw.support.progress import ProgressStep, Steps
 from relay_hw.target.accel.devices import DeviceOptions, open_device
 from tests.relay_hw.small_models import images
 
@@ -29,7 +29,7 @@ Build = tuple[CompiledModel, Artifact]
 def test_layers_add_up_to_the_run(which: str, request: pytest.FixtureRequest) -> None:
     _, artifact = request.getfixturevalue(which)
     timing = open_device("cycle", artifact.config, DeviceOptions(timing_only=True))
-    seen: list[Step] = []
+    seen: list[ProgressStep] = []
     report = profile(artifact, timing, "cycle", progress=Steps(seen.append))
     layers = [row for row in report.layers if row.on_accelerator]
     assert report.cycles == sum(row.cycles or 0 for row in layers)

@@ -41,7 +41,7 @@ def test_the_programs_use_the_accelerator() -> None:
     assert launches > 12
 
 
-def test_pieces_keep_the_float_meaning() -> None:
+def test_fragments_keep_the_float_meaning() -> None:
     for seed in range(40, 50):
         mod = InferType()(random_program(seed))
         data = inputs(3, seed)

@@ -42,7 +42,7 @@ def test_the_vm_has_the_interpreters_value(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(25))
 def test_compiled_modules_have_the_interpreters_value(seed: int, tmp_path: Path) -> None:
-    """Through pieces, partition, the stored build and the executor."""
+    """Through fragments, partition, the stored build and the executor."""
     mod, values = InferType()(random_module(100 + seed, depth=5)), list(INPUTS.values())
     module = relay.build(mod, "numpy")
     expected = interpreted(mod, *values)
@@ -69,7 +69,7 @@ def matrix_loop() -> relay.IRModule:
 
 
 @WITH_TVM
-def test_pieces_of_loops_are_compiled_by_tvm() -> None:
+def test_fragments_of_loops_are_compiled_by_tvm() -> None:
     mod = matrix_loop()
     x = np.random.default_rng(1).normal(size=(32, 32)).astype("float32")
     want, steps = relay.create_executor("debug", mod).evaluate()(x)

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from relay_hw.cli.console import Console
-from relay_hw.support.progress import IDLE, SILENT, Labelled, Progress, Step, Steps
+from relay_hw.support.progress import IDLE, SILENT, Labelled, Progress, ProgressStep, Steps
 from tests.told import told
 
 
 def test_a_step_says_how_far_it_is() -> None:
-    assert Step("importing").text == "importing" and Step("importing").share is None
-    assert Step("running", 8, 2).text == "running: 2 of 8" and Step("running", 8, 2).share == 0.25
-    assert Step("running", 8, 2, "@main").text == "running: 2 of 8, @main"
-    assert Step("tuning", done=7).text == "tuning: 7" and Step("tuning", done=7).share is None
-    assert Step("nothing to do", 0).share is None
+    assert ProgressStep("importing").text == "importing" and ProgressStep("importing").share is None
+    assert ProgressStep("running", 8, 2).text == "running: 2 of 8" and ProgressStep("running", 8, 2).share == 0.25
+    assert ProgressStep("running", 8, 2, "@main").text == "running: 2 of 8, @main"
+    assert ProgressStep("tuning", done=7).text == "tuning: 7" and ProgressStep("tuning", done=7).share is None
+    assert ProgressStep("nothing to do", 0).share is None
 
 
 def test_what_is_left_takes_as_long_as_what_is_done() -> None:
-    assert Step("running", 8, 2).seconds_left(10.0) == 30.0
-    assert Step("running", 8, 8).seconds_left(10.0) == 0.0
-    assert Step("running", 8).seconds_left(10.0) is None and Step("tuning", done=7).seconds_left(10.0) is None
+    assert ProgressStep("running", 8, 2).seconds_left(10.0) == 30.0
+    assert ProgressStep("running", 8, 8).seconds_left(10.0) == 0.0
+    assert (
+        ProgressStep("running", 8).seconds_left(10.0) is None
+        and ProgressStep("tuning", done=7).seconds_left(10.0) is None
+    )
 
 
 def test_a_step_in_a_step_does_not_lose_the_outer_one() -> None:
@@ -35,13 +38,13 @@ def test_a_step_in_a_step_does_not_lose_the_outer_one() -> None:
 
 
 def test_nothing_is_shown_when_a_step_is_over() -> None:
-    steps: list[Step] = []
+    steps: list[ProgressStep] = []
     progress = Steps(steps.append)
     progress.started("building", 2)
     progress.done("building")
     assert steps[-1] is IDLE
     progress.advanced("building", 1)
-    assert steps[-1] == Step("building", None, 1)
+    assert steps[-1] == ProgressStep("building", None, 1)
 
 
 def test_labels_come_first() -> None:

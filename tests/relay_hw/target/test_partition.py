@@ -173,13 +173,13 @@ def test_without_operators_nothing_is_split():
     assert list(new.functions) == ["main"] and new.attrs["partition"] == ()
 
 
-def test_control_flow_without_pieces_stays():
+def test_control_flow_without_fragments_stays():
     x, c = var("x", 4), var("c", dtype="bool")
     mod = PartitionDevice(AccelRules())(module(If(c, x, op.exp(x)), x, c))
     assert list(mod.functions) == ["main"] and mod.attrs["partition"] == ()
 
 
-def test_pieces_between_branches_are_split():
+def test_fragments_between_branches_are_split():
     x, c = var("x", 4), var("c", dtype="bool")
     mod = partition_pipeline(AccelRules())(module(If(c, op.log(op.exp(x)), op.exp(x)), x, c))
     assert [record.operator for record in mod.attrs["partition"]] == ["exp", "log", "exp"]

@@ -24,7 +24,7 @@ from relay_hw.transform import (
     InferType,
     Inline,
     InlineLet,
-    OutlinePieces,
+    OutlineFragments,
     Pass,
     Pipeline,
     ToANormalForm,
@@ -32,7 +32,7 @@ from relay_hw.transform import (
     ToGraphNormalForm,
     simplify_pipeline,
 )
-from relay_hw.transform.pieces import is_graph
+from relay_hw.transform.fragments import is_graph
 from tests.relay_hw.programs import INPUTS, random_module
 from tests.relay_hw.random_control import INT, TYPES, VALUE, Generator, inputs
 from tests.relay_hw.transform.executions import LAYERS, assert_no_more, executions, mark, more_often
@@ -44,9 +44,9 @@ assert isinstance(SIMPLIFY, Pipeline)
 STEPS: tuple[Pass, ...] = (
     # A pipeline runs some passes twice.
     *{repr(step): step for step in SIMPLIFY.passes}.values(),
-    OutlinePieces(),
-    Pipeline([OutlinePieces(), MergeDeviceComposites()]),
-    Pipeline([OutlinePieces(), MergeDeviceComposites(), PartitionDevice(AccelRules())]),
+    OutlineFragments(),
+    Pipeline([OutlineFragments(), MergeDeviceComposites()]),
+    Pipeline([OutlineFragments(), MergeDeviceComposites(), PartitionDevice(AccelRules())]),
     DeadCodeElimination(inline_once=True),
     ToGraphNormalForm(),
     ToBasicBlockNormalForm(),

@@ -18,7 +18,7 @@ def graphs(draw):
     return kinds, reads
 
 
-def _edges(regions, reads):
+def _policies(regions, reads):
     return {(regions[s], regions[u]) for u, sources in enumerate(reads) for s in sources if regions[s] != regions[u]}
 
 
@@ -41,11 +41,11 @@ def test_regions_are_convex_maximal_and_in_order(graph):
     kind_of = {}
     for kind, region in zip(kinds, regions, strict=True):
         assert kind_of.setdefault(region, kind) == kind
-    assert all(source < target for source, target in _edges(regions, reads)), "numbers follow execution"
+    assert all(source < target for source, target in _policies(regions, reads)), "numbers follow execution"
     for left, right in combinations(kind_of, 2):
         if kind_of[left] == kind_of[right]:
             merged = [left if region == right else region for region in regions]
-            assert not _is_acyclic(_edges(merged, reads), merged), (left, right)
+            assert not _is_acyclic(_policies(merged, reads), merged), (left, right)
 
 
 def test_a_branch_that_leaves_and_returns_splits_a_region():

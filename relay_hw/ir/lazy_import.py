@@ -6,6 +6,6 @@ import importlib
 from typing import Any
 
 
-def late(module: str) -> Any:
+def lazy_import(module: str) -> Any:
     """Import a module at its first use; nothing in this package depends on it."""
     return importlib.import_module(module)

@@ -20,7 +20,7 @@ from relay_hw.quantize.layers import Layers, plan_layers
 from relay_hw.quantize.methods.augment import augmented, image_axes
 from relay_hw.quantize.methods.columns import columns, has_columns, to_rows
 from relay_hw.quantize.number import LayerWeights, QParams
-from relay_hw.quantize.plan import FloatStep, LinearStep, Step
+from relay_hw.quantize.plan import FloatStep, LinearStep, PlanStep
 from relay_hw.quantize.realize import Ranges, Realizer, float_weights, group_params
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.support.progress import SILENT, Progress
@@ -33,7 +33,7 @@ _CHOOSING: Final = "choosing integers of layers"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Meeting:
+class LayerStatistics:
     """Layer statistics: input columns of the float network (`wanted`) and of the integer network (`given`), both
     [groups, depth, columns], with their means [groups, depth] over all samples and positions.
 
@@ -53,7 +53,7 @@ class Meeting:
     given_mean: Float64
 
 
-Chooser = Callable[[Meeting], LayerWeights]
+Chooser = Callable[[LayerStatistics], LayerWeights]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,14 +95,14 @@ def make_shots(mod: IRModule, data: Mapping[str, Array], limit: int = SAMPLES, m
     return Shots(used, tuple(inputs))
 
 
-def rehearse(
+def replay_layers(
     mod: IRModule,
     layers: Layers,
     ranges: Ranges,
     data: Mapping[str, Array],
     choose: Chooser,
     progress: Progress = SILENT,
-) -> dict[Step, LayerWeights]:
+) -> dict[PlanStep, LayerWeights]:
     """Replay the network and let `choose` make the integers of each linear layer of `layers`, the plan of `mod`."""
     shots = make_shots(mod, data)
     body = shots.mod["main"].body
@@ -113,7 +113,7 @@ def rehearse(
     inputs = _with_others(shots.inputs, own)
     floats: list[dict[Expr, Any]] = [dict(given) for given in inputs]
     integers: list[dict[Expr, Any]] = [dict(given) for given in inputs]
-    found: dict[Step, LayerWeights] = {}
+    found: dict[PlanStep, LayerWeights] = {}
     done = _done_after(own.plan.steps, frozenset(inputs[0]))
     progress.started(_CHOOSING, len(list(own.linear)))
     for step, original in zip(own.plan.steps, layers.plan.steps, strict=True):
@@ -147,10 +147,10 @@ def _with_others(inputs: Sequence[dict[Expr, Array]], layers: Layers) -> list[di
     return [*inputs, *others]
 
 
-def _done_after(steps: Sequence[Step], inputs: frozenset[Expr]) -> dict[Step, list[Expr]]:
+def _done_after(steps: Sequence[PlanStep], inputs: frozenset[Expr]) -> dict[PlanStep, list[Expr]]:
     """By step, the tensors that no later step reads. Those that float operators still read are recomputed."""
     last = {tensor: step for step in steps if not isinstance(step, FloatStep) for tensor in step.inputs}
-    found: dict[Step, list[Expr]] = {}
+    found: dict[PlanStep, list[Expr]] = {}
     for tensor, step in last.items():
         if tensor not in inputs:
             found.setdefault(step, []).append(tensor)
@@ -171,12 +171,12 @@ def _learn(known: dict[Expr, Any], node: Expr) -> Any:
 
 def _meeting(
     step: LinearStep, layers: Layers, source: QParams, wanted: Sequence[Array], given: Sequence[Array]
-) -> Meeting:
+) -> LayerStatistics:
     """Layer statistics of a layer with input `source`."""
     weight, bias = float_weights(step)
     real = [((part.astype(np.float32) - source.zero_point) * np.float32(source.scale)) for part in given]
     many, few = _sample(step, wanted, real, COLUMNS * min(1 + layers.strategy.augment, 2))
-    return Meeting(
+    return LayerStatistics(
         step, layers.names[step], layers.own[step], source, weight, bias, to_rows(step, weight),
         wanted=many[0], given=few[0], wanted_mean=many[1], given_mean=few[1],
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """Quantizes programs with control flow: each straight-line fragment by its recorded inputs.
 
-In: a float module outlined into pieces, calibration data. Out: the module with its pieces in integers; tensors that
-pass from piece to piece stay float.
+In: a float module outlined into fragments, calibration data. Out: the module with its fragments in integers; tensors
+that pass from fragment to fragment stay float.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from relay_hw.quantize.layers import layer_names
 from relay_hw.quantize.plan import make_plan
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.support.progress import SILENT, Progress
+from relay_hw.transform.fragments import fragments_of
 from relay_hw.transform.infer_type import InferType
-from relay_hw.transform.pieces import pieces_of
 
 Array = NDArray[Any]
-# Of a piece that runs more often, or on more data, every second, fourth, ... call is kept.
+# Of a fragment that runs more often, or on more data, every second, fourth, ... call is kept.
 KEPT_CALLS = 4096
 KEPT_BYTES = 1 << 28
 
 
-def piece_modules(mod: IRModule) -> dict[str, IRModule]:
+def fragment_modules(mod: IRModule) -> dict[str, IRModule]:
     """Each fragment with something to quantize, as the `main` of a module of its own."""
     found: dict[str, IRModule] = {}
-    for name in pieces_of(mod):
+    for name in fragments_of(mod):
         function = mod[name]
         is_static = all(isinstance(p.type, TensorType) and _is_static(p.type) for p in function.params)
         if is_static and make_plan(function.body).integers:
@@ -147,7 +147,7 @@ def _samples(params: Sequence[Var], strategy: Strategy, data: Mapping[str, Any] 
     return [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
 
 
-def replace_pieces(mod: IRModule, new: Mapping[str, Function]) -> IRModule:
+def replace_fragments(mod: IRModule, new: Mapping[str, Function]) -> IRModule:
     """`mod`, typed, with the bodies of `new`; every function keeps its attributes."""
     functions = {name: copy_with(f, attrs=mod[name].attrs) for name, f in new.items()}
     return InferType()(mod.with_functions(functions))

@@ -1,6 +1,6 @@
-"""OutlinePieces: moves straight-line fragments of programs with control flow into separate functions.
+"""OutlineFragments: moves straight-line fragments of programs with control flow into separate functions.
 
-In: a typed module. Out: the module in which maximal straight-line pieces of operator calls are global functions with
+In: a typed module. Out: the module in which maximal straight-line fragments of operator calls are global functions with
 the attribute `Piece`, called by what is left. A module whose `main` is one graph of operators stays as it is.
 """
 
@@ -30,24 +30,24 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.trampoline import Step, run
+from relay_hw.ir.trampoline import Recursion, run
 from relay_hw.ir.types import ANY, DtypeVar, FuncType, TensorType, TupleType, Type
 from relay_hw.ir.visit import copy_with
 from relay_hw.transform.base import Pass
 from relay_hw.transform.graph import dataflow_order, is_external, typed
 from relay_hw.transform.normal_form import ATOMS, normalize
 
-PIECE: Final = "Piece"
-# Where a value can be computed: after so many branches, calls and effects of its block, and after so many pieces that
-# wait for one another there; True: behind the last of them.
+FRAGMENT: Final = "Piece"
+# Where a value can be computed: after so many branches, calls and effects of its block, and after so many fragments
+# that wait for one another there; True: behind the last of them.
 _Level = tuple[int, int, bool]
 _START: Final[_Level] = (0, 0, False)
 
 
-class OutlinePieces(Pass):
+class OutlineFragments(Pass):
     """The pass. A fragment runs as soon as its inputs are known, and only if its result is used.
 
-    Operators with an effect, and those on tensors whose element type or rank is a type parameter, are in no piece.
+    Operators with an effect, and those on tensors whose element type or rank is a type parameter, are in no fragment.
     """
 
     name = "outline-pieces"
@@ -55,9 +55,9 @@ class OutlinePieces(Pass):
     def transform(self, mod: IRModule) -> IRModule:
         if is_graph(mod):
             return mod
-        pieces = _Pieces(set(mod.functions))
-        functions = {name: run(pieces.function(function)) for name, function in mod.functions.items()}
-        return mod.with_functions({**functions, **pieces.found}) if pieces.found else mod
+        fragments = _Fragments(set(mod.functions))
+        functions = {name: run(fragments.function(function)) for name, function in mod.functions.items()}
+        return mod.with_functions({**functions, **fragments.found}) if fragments.found else mod
 
 
 def is_graph(mod: IRModule) -> bool:
@@ -78,26 +78,26 @@ def is_graph(mod: IRModule) -> bool:
     return True
 
 
-def pieces_of(mod: IRModule) -> tuple[str, ...]:
+def fragments_of(mod: IRModule) -> tuple[str, ...]:
     """Names of the functions that are graphs of operators: the fragments, or `main` if it is one graph."""
     if is_graph(mod):
         return ("main",)
-    return tuple(name for name, function in mod.functions.items() if PIECE in function.attrs)
+    return tuple(name for name, function in mod.functions.items() if FRAGMENT in function.attrs)
 
 
-class _Pieces:
+class _Fragments:
     def __init__(self, taken: set[str]) -> None:
         self.found: dict[str, Function] = {}
         self._taken = taken
 
-    def function(self, function: Function) -> Step[Function]:
+    def function(self, function: Function) -> Recursion[Function]:
         """`function` with its fragments outlined."""
-        if is_external(function) or PIECE in function.attrs:
+        if is_external(function) or FRAGMENT in function.attrs:
             return function
         named = normalize(function, lambda node: not isinstance(node, Let), names_results=False)
         return cast(Function, (yield self._inner(named)))
 
-    def _inner(self, node: Expr) -> Step[Expr]:
+    def _inner(self, node: Expr) -> Recursion[Expr]:
         """`node` with fragments outlined in its blocks."""
         match node:
             case Function() if "Primitive" not in node.attrs:
@@ -114,7 +114,7 @@ class _Pieces:
             case _:
                 return node
 
-    def _block(self, root: Expr) -> Step[Expr]:
+    def _block(self, root: Expr) -> Recursion[Expr]:
         block = _Block()
         node = root
         while isinstance(node, Let):
@@ -175,7 +175,7 @@ def is_closed(ty: Type) -> bool:
 
 
 @dataclass(slots=True)
-class _Piece:
+class _Fragment:
     """A fragment: its members in order; `outputs`: those with other readers."""
 
     members: list[Var] = field(default_factory=list[Var])
@@ -185,14 +185,14 @@ class _Piece:
 
 @dataclass(slots=True)
 class _Block:
-    """One block: bound values, the level of each, the pieces, and the order in which things are put together again."""
+    """One block: bound values, the level of each, the fragments, and the order in which they are put together again."""
 
     values: dict[Expr, Expr] = field(default_factory=dict[Expr, Expr])
     levels: dict[Expr, _Level] = field(default_factory=dict[Expr, _Level])
-    pieces: dict[tuple[int, int], _Piece] = field(default_factory=dict[tuple[int, int], _Piece])
-    piece_of: dict[Expr, _Piece] = field(default_factory=dict[Expr, _Piece])
+    fragments: dict[tuple[int, int], _Fragment] = field(default_factory=dict[tuple[int, int], _Fragment])
+    fragment_of: dict[Expr, _Fragment] = field(default_factory=dict[Expr, _Fragment])
     anchors: list[Var] = field(default_factory=list[Var])
-    order: list[Var | _Piece] = field(default_factory=list["Var | _Piece"])
+    order: list[Var | _Fragment] = field(default_factory=list["Var | _Fragment"])
     placed: set[Expr] = field(default_factory=set[Expr])
 
     def add(self, var: Var, value: Expr) -> None:
@@ -204,30 +204,30 @@ class _Block:
             return
         at, wave, is_behind = max((self.levels.get(part, _START) for part in _operands(value)), default=_START)
         if not _is_work(value):
-            # Tuples and projections are made again inside of a piece that needs them.
+            # Tuples and projections are made again inside of a fragment that needs them.
             is_lazy = isinstance(value, (Tuple, TupleGetItem, *ATOMS))
-            reads = any(self._reads_piece(part, at, wave) for part in _operands(value))
+            reads = any(self._reads_fragment(part, at, wave) for part in _operands(value))
             self.levels[var] = (at, wave, is_behind or (reads and not is_lazy))
             return
         wave += is_behind
         self.levels[var] = (at, wave, False)
-        piece = self.pieces.setdefault((at, wave), _Piece())
-        piece.members.append(var)
-        self.piece_of[var] = piece
+        fragment = self.fragments.setdefault((at, wave), _Fragment())
+        fragment.members.append(var)
+        self.fragment_of[var] = fragment
 
-    def _reads_piece(self, part: Expr, at: int, wave: int) -> bool:
-        """Whether `part` is, or is made of, a member of the piece of that level."""
+    def _reads_fragment(self, part: Expr, at: int, wave: int) -> bool:
+        """Whether `part` is, or is made of, a member of the fragment of that level."""
         stack = [part]
         while stack:
             top = stack.pop()
-            if top in self.piece_of:
+            if top in self.fragment_of:
                 if self.levels[top][:2] == (at, wave):
                     return True
             elif isinstance(self.values.get(top), (Tuple, TupleGetItem, *ATOMS)):
                 stack.extend(_operands(self.values[top]))
         return False
 
-    def close(self, result: Expr, pieces: _Pieces) -> Expr:
+    def close(self, result: Expr, fragments: _Fragments) -> Expr:
         """The block with its fragments outlined."""
         for anchor in self.anchors:
             # A function reads itself where it is recursive.
@@ -237,43 +237,43 @@ class _Block:
         run(self._place_all(_reads(result)))
         body = result
         for entry in reversed(self.order):
-            if isinstance(entry, _Piece):
-                body = self._call(entry, body, pieces)
+            if isinstance(entry, _Fragment):
+                body = self._call(entry, body, fragments)
             else:
                 body = Let(entry, self.values[entry], body)
         return body
 
-    def _place_all(self, parts: Sequence[Expr]) -> Step[None]:
+    def _place_all(self, parts: Sequence[Expr]) -> Recursion[None]:
         for part in parts:
             yield self._place(part)
 
-    def _place(self, var: Expr) -> Step[None]:
+    def _place(self, var: Expr) -> Recursion[None]:
         """Put the value of `var`, and before it what it reads, in order."""
-        if var in self.piece_of:
-            self.piece_of[var].outputs[cast(Var, var)] = None
-            yield self._place_piece(self.piece_of[var])
+        if var in self.fragment_of:
+            self.fragment_of[var].outputs[cast(Var, var)] = None
+            yield self._place_fragment(self.fragment_of[var])
         elif var in self.values and var not in self.placed:
             self.placed.add(var)
             yield self._place_all(_reads(self.values[var]))
             self.order.append(cast(Var, var))
 
-    def _place_piece(self, piece: _Piece) -> Step[None]:
-        if piece.is_placed:
+    def _place_fragment(self, fragment: _Fragment) -> Recursion[None]:
+        if fragment.is_placed:
             return
-        piece.is_placed = True
-        for base, _ in _Builder(self, piece).build()[1]:
+        fragment.is_placed = True
+        for base, _ in _Builder(self, fragment).build()[1]:
             yield self._place(base)
-        self.order.append(piece)
+        self.order.append(fragment)
 
-    def _call(self, piece: _Piece, body: Expr, pieces: _Pieces) -> Expr:
-        """`body` behind the call of a piece."""
-        members, inputs, params = _Builder(self, piece).parts()
-        results = {var: [cast(Expr, leaf) for leaf in _leaves(members[var])] for var in piece.outputs}
+    def _call(self, fragment: _Fragment, body: Expr, fragments: _Fragments) -> Expr:
+        """`body` behind the call of a fragment."""
+        members, inputs, params = _Builder(self, fragment).parts()
+        results = {var: [cast(Expr, leaf) for leaf in _leaves(members[var])] for var in fragment.outputs}
         flat = [leaf for leaves in results.values() for leaf in leaves]
         whole = flat[0] if len(flat) == 1 else typed(Tuple(flat), TupleType([leaf.type for leaf in flat]))
         ty = FuncType(tuple(param.type for param in params), whole.type)
-        name = pieces.name()
-        pieces.found[name] = Function(params, whole, whole.type, attrs={PIECE: 1}, checked_type=ty)
+        name = fragments.name()
+        fragments.found[name] = Function(params, whole, whole.type, attrs={FRAGMENT: 1}, checked_type=ty)
         call = Call(GlobalVar(name), [_projected(base, path) for base, path in inputs], checked_type=whole.type)
         if len(flat) == 1:
             (only,) = results
@@ -296,15 +296,15 @@ _Key = tuple[Expr, tuple[int, ...]]
 class _Builder:
     """Builds the body of a fragment. A parameter is a variable of the block, or a part of one."""
 
-    def __init__(self, block: _Block, piece: _Piece) -> None:
+    def __init__(self, block: _Block, fragment: _Fragment) -> None:
         self._block = block
-        self._piece = piece
+        self._fragment = fragment
         self._params: dict[_Key, Var] = {}
         self._local: dict[Expr, Expr] = {}
 
     def build(self) -> tuple[Mapping[Expr, Expr], Sequence[_Key]]:
         """The members as a graph, and the arguments."""
-        for var in self._piece.members:
+        for var in self._fragment.members:
             call = cast(Call, self._block.values[var])
             self._local[var] = copy_with(call, args=tuple(self._operand(arg, ()) for arg in call.args))
         return self._local, list(self._params)

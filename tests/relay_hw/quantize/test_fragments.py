@@ -1,4 +1,4 @@
-"""Quantization of programs with control flow: pieces by what reaches them, sums of layers as one layer."""
+"""Quantization of programs with control flow: fragments by what reaches them, sums of layers as one layer."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from relay_hw.errors import QuantizeError
 from relay_hw.ir.expr import Call, Expr, Function, Op, Var
 from relay_hw.ir.visit import post_order
 from relay_hw.quantize import find_strategy, quantize
+from relay_hw.quantize.fragments import KEPT_CALLS, _Calls, fragment_modules, record
 from relay_hw.quantize.main import realize_module
-from relay_hw.quantize.pieces import KEPT_CALLS, _Calls, piece_modules, record
 from relay_hw.quantize.report import layer_noise
 from relay_hw.quantize.strategy import LayerChoice
 from relay_hw.quantize.sums import find_sums, merge_sums
 from relay_hw.runtime.compile import bind_params
-from relay_hw.transform import InferType, OutlinePieces, simplify_pipeline
+from relay_hw.transform import InferType, OutlineFragments, simplify_pipeline
 from tests.relay_hw import recurrent
 
 INT8 = find_strategy("int8")
@@ -29,13 +29,13 @@ INT8 = find_strategy("int8")
 
 def outlined(program: Any) -> relay.IRModule:
     mod, weights = program
-    return OutlinePieces()(simplify_pipeline()(InferType()(bind_params(mod, weights))))
+    return OutlineFragments()(simplify_pipeline()(InferType()(bind_params(mod, weights))))
 
 
-def test_pieces_see_every_call() -> None:
-    """A loop of three steps: its piece is called three times a sample, with the state of each step."""
+def test_fragments_see_every_call() -> None:
+    """A loop of three steps: its fragment is called three times a sample, with the state of each step."""
     mod = outlined(recurrent.lstm(16, 8, 3))
-    names = list(piece_modules(mod))
+    names = list(fragment_modules(mod))
     assert len(names) == 1
     data = recurrent.sequences(2, 3, 16)
     seen = record(mod, names, INT8, {"x": data.reshape(-1, 1, 16)})[names[0]]
@@ -55,7 +55,7 @@ def test_calls_are_thinned_out_evenly() -> None:
     assert set(np.diff(found["b"])) == {4} and (found["a"][:, 0] == found["b"]).all()
 
 
-def test_a_piece_that_nothing_reaches_stays_float() -> None:
+def test_a_fragment_that_nothing_reaches_stays_float() -> None:
     mod, weights = recurrent.branches()
     data = {"x": np.ones((2, 16), "float32"), "k": np.full(2, 9, "int32")}
     new = quantize(bind_params(mod, weights), calibration=data)
@@ -73,7 +73,7 @@ def test_noise_of_layers_inside_of_loops() -> None:
     assert len(rows) == 1 and rows[0].operator == "nn.dense" and rows[0].sqnr_db > 25
 
 
-def test_exceptions_of_a_strategy_name_layers_of_any_piece() -> None:
+def test_exceptions_of_a_strategy_name_layers_of_any_fragment() -> None:
     mod, weights = recurrent.treelstm()
     data = {"tree": recurrent.trees(mod, 4)}
     wrong = replace(INT8, name="own", layers=(LayerChoice("nowhere", weight_bits=4),))

@@ -16,16 +16,6 @@ from numpy.typing import NDArray
 from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Constant, Expr, Trait, Tuple
 from relay_hw.quantize.affine import OFFSET, Grid, GridConstant, grid_constant, grid_of, integer_constant, known
-from relay_hw.quantize.given_places import (
-    fits_int8,
-    has_one_divisor,
-    input_axis,
-    original,
-    pairs_of,
-    places_of,
-    spread_to,
-    vector_of,
-)
 from relay_hw.quantize.integer_layers import (
     Target,
     add,
@@ -37,6 +27,16 @@ from relay_hw.quantize.integer_layers import (
     transposed,
 )
 from relay_hw.quantize.plan import LAYERS
+from relay_hw.quantize.prequantized_queries import (
+    fits_int8,
+    has_one_divisor,
+    input_axis,
+    original,
+    pairs_of,
+    places_of,
+    spread_to,
+    vector_of,
+)
 from relay_hw.transform.graph import (
     constant,
     count_uses,

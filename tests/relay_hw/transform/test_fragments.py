@@ -1,4 +1,4 @@
-"""OutlinePieces: every operator is in a piece, pieces are maximal, and nothing is computed more often."""
+"""OutlineFragments: every operator is in a fragment, fragments are maximal, and nothing is computed more often."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 import relay_hw as relay
 from relay_hw.ir.expr import Call, Constant, Expr, Op, Trait
 from relay_hw.ir.visit import post_order
-from relay_hw.transform import InferType, OutlinePieces, Pipeline, ToANormalForm, simplify_pipeline
+from relay_hw.transform import InferType, OutlineFragments, Pipeline, ToANormalForm, simplify_pipeline
+from relay_hw.transform.fragments import FRAGMENT, fragments_of, is_closed, is_graph
 from relay_hw.transform.graph import dataflow_order
-from relay_hw.transform.pieces import PIECE, is_closed, is_graph, pieces_of
 from tests.relay_hw import recurrent
 from tests.relay_hw.programs import random_module
 from tests.relay_hw.random_control import random_program
@@ -37,15 +37,15 @@ def is_work(node: Expr) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_every_operator_is_in_a_piece_once(seed: int) -> None:
+def test_every_operator_is_in_a_fragment_once(seed: int) -> None:
     mod = InferType()(random_module(seed, depth=5) if seed % 2 else random_program(seed))
     if is_graph(mod):
-        assert OutlinePieces()(mod) is mod
+        assert OutlineFragments()(mod) is mod
         return
     plain = ToANormalForm()(mod)
-    new = OutlinePieces()(plain)
+    new = OutlineFragments()(plain)
     for name, function in new.functions.items():
-        if PIECE in function.attrs:
+        if FRAGMENT in function.attrs:
             dataflow_order(function.body, name)
             assert all(is_closed(param.type) for param in function.params)
         else:
@@ -56,15 +56,15 @@ def test_every_operator_is_in_a_piece_once(seed: int) -> None:
 
 
 def test_a_second_time_changes_nothing() -> None:
-    once = OutlinePieces()(InferType()(random_program(3)))
-    assert OutlinePieces()(once) is once
+    once = OutlineFragments()(InferType()(random_program(3)))
+    assert OutlineFragments()(once) is once
 
 
-def test_pieces_are_maximal() -> None:
-    """A cell of an LSTM is one piece, its test another; so are leaves and nodes of a tree."""
+def test_fragments_are_maximal() -> None:
+    """A cell of an LSTM is one fragment, its test another; so are leaves and nodes of a tree."""
     for program, count in ((recurrent.lstm(), 2), (recurrent.treelstm(), 2), (recurrent.newton(), 2)):
-        mod = OutlinePieces()(simplify_pipeline()(InferType()(program[0])))
-        assert len(pieces_of(mod)) == count
+        mod = OutlineFragments()(simplify_pipeline()(InferType()(program[0])))
+        assert len(fragments_of(mod)) == count
 
 
 def test_what_calls_separate_is_separate() -> None:
@@ -73,9 +73,9 @@ def test_what_calls_separate_is_separate() -> None:
         "def @main(%x: float32, %y: float32) -> (float32, float32) {"
         " let %a = exp(%x); let %b = @f(%a); let %c = exp(%y) * %a; let %d = %b + %c; (%d, @f(%c)) }"
     )
-    new = OutlinePieces()(InferType()(mod))
-    pieces = [operators(relay.IRModule({"main": new[name]})) for name in pieces_of(new)]
-    assert Counter({"exp": 2, "multiply": 1}) in pieces and Counter({"add": 1}) in pieces
+    new = OutlineFragments()(InferType()(mod))
+    fragments = [operators(relay.IRModule({"main": new[name]})) for name in fragments_of(new)]
+    assert Counter({"exp": 2, "multiply": 1}) in fragments and Counter({"add": 1}) in fragments
     assert meaning(new, args=[2.5, 0.5]) == meaning(InferType()(mod), args=[2.5, 0.5])
 
 
@@ -84,8 +84,8 @@ def test_type_parameters_stay_outside() -> None:
         HEADER + "def @twice[t: BaseType](%x: Tensor[(2), t]) -> Tensor[(2), t] { %x + %x }"
         "def @main(%x: Tensor[(2), float32]) { exp(@twice(%x)) }"
     )
-    new = OutlinePieces()(InferType()(mod))
-    assert [operators(relay.IRModule({"main": new[name]})) for name in pieces_of(new)] == [Counter({"exp": 1})]
+    new = OutlineFragments()(InferType()(mod))
+    assert [operators(relay.IRModule({"main": new[name]})) for name in fragments_of(new)] == [Counter({"exp": 1})]
 
 
 def test_long_blocks_need_no_stack() -> None:
@@ -94,5 +94,5 @@ def test_long_blocks_need_no_stack() -> None:
     for k in range(2000):
         body = relay.add(body, x) if k % 100 else relay.If(c, body, x)
     mod = InferType()(relay.IRModule({"main": relay.Function([x, c], body)}))
-    new = Pipeline([OutlinePieces()])(mod)
-    assert len(pieces_of(new)) > 10
+    new = Pipeline([OutlineFragments()])(mod)
+    assert len(fragments_of(new)) > 10
