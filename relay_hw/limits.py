@@ -20,7 +20,7 @@ MOST_AXES: Final = 32
 OF_WEIGHTS: Final = 4
 # Sizes of a tensor may be long numbers, and many of them.
 _LARGEST: Final = 1 << 64
-# Neither protobuf nor onnx's writing out of functions goes deeper, whatever is asked.
+# Neither protobuf nor onnx's function inliner supports deeper nesting, whatever the limit.
 MOST_NESTING: Final = 100
 
 
@@ -28,7 +28,7 @@ MOST_NESTING: Final = 100
 class Limits:
     """Limits for reading a model; `--limit FIELD=NUMBER` changes a field."""
 
-    # Of the model's file; protobuf itself takes no more.
+    # Size of the model's file; protobuf itself supports no more.
     file_bytes: int = (1 << 31) - 1
     # Of all tensors in files beside the model.
     external_bytes: int = 8 << 30
@@ -49,7 +49,7 @@ class Limits:
     folded_steps: int = 1 << 31
     # Of all names and texts together.
     string_bytes: int = 1 << 26
-    # Of the process that reads an untrusted model, beside what it takes before.
+    # Memory of the process that reads an untrusted model, beyond what it uses at its start.
     memory_bytes: int = 4 << 30
     # Of that process, both of work and by the clock.
     seconds: int = 120

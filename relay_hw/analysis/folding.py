@@ -20,7 +20,7 @@ from relay_hw.limits import DEFAULT, product
 
 # More than users would wait for.
 _ENDLESS: Final = 1 << 64
-# Takes time in proportion to what it reads and writes, though it fuses with nothing.
+# Linear time in the elements that it reads and writes, although it does not fuse.
 _LINEAR: Final = frozenset(
     ("scatter_elements", "scatter_nd", "one_hot", "dyn.one_hot", "dyn.full", "arange", "argwhere", "shape_of")
     + ("sort", "argsort", "topk", "dyn.topk", "searchsorted", "onnx.unique", "cumsum", "cumprod", "onnx.cumulative")

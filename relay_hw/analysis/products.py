@@ -46,7 +46,7 @@ def operator_macs(op: Op, attrs: Any, types: Sequence[Type], result: Type) -> in
         return prod(out) * data[-2 if attrs.transpose_a else -1]
     if name in _TRANSPOSED:
         return _transposed(attrs, out, data, kernel)
-    # Every output element takes one product for each weight of its output channel.
+    # Every output element has one product per weight of its output channel.
     return prod(out) * prod(kernel) // max(kernel[str(attrs.kernel_layout).index("O")], 1)
 
 

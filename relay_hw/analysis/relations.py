@@ -13,7 +13,7 @@ from relay_hw.ir.types import IncompleteType, TensorType, TupleType, Type, has_u
 
 Attempt = Callable[[Sequence[Type]], Type | None]
 
-# What a relation raises when attributes are of a kind that it does not expect.
+# Exceptions of type relations for attributes of an unexpected type.
 _UNFORESEEN = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 

@@ -120,7 +120,7 @@ def find_scopes(root: Expr) -> Scopes:
             if var in binders:
                 twice.append(var)
             binders[var] = entered[node, index]
-            # A bound variable that nothing uses still belongs somewhere.
+            # An unused bound variable still needs a scope.
             of.setdefault(var, entered[node, index])
     captured = {node for node, level in deepest.items() if level > of[node].level}
     return Scopes(of, binders, tuple(twice), _hoisted(order, first_user, of, entered), uses, captured)

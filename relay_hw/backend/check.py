@@ -34,7 +34,7 @@ from relay_hw.errors import ArtifactError, RelayHwError, TypeCheckError
 from relay_hw.ir.types import UNIT, FuncType, RefType, TensorType, TupleType, Type, has_unknown_rank, scalar_type
 from relay_hw.op.base import KnownTypes, same_dim
 
-# What relations and records of attributes raise where an attribute is of another kind than the declared one.
+# Exceptions of type relations and attribute records for attributes of a wrong type.
 _UNFIT = (RelayHwError, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 

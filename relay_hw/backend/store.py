@@ -221,7 +221,7 @@ def flat_from_json(row: Json, pool: ConstantPool) -> FlatFunction:
     try:
         inner: dict[int, FlatFunction] = {}
         rows = row.get("inner", [])
-        # An inner function stands after the one that holds it.
+        # An inner function comes after the function that contains it.
         for number in reversed(range(len(rows))):
             inner[number] = _function_from_json(rows[number], pool, inner)
         return _function_from_json(row, pool, inner)

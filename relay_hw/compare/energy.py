@@ -51,7 +51,7 @@ class Shares:
     registers: float
 
 
-# Fitted to docs/results/energy.json, as registers are: `python scripts/energy_fit.py` says what they must be.
+# Fitted to docs/results/energy.json, like registers: `python scripts/energy_fit.py` computes the values.
 SHARES: Final = Shares(products=5.13, scratchpads=0.234, output=2.44, registers=0.00285)
 # Registers of an accelerator: a number, and so many for each bit of a weight that the array takes in a cycle.
 REGISTERS: Final = (8700, 12.1)

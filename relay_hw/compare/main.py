@@ -288,7 +288,7 @@ class _Runner:
             content = self._store.read(strategy.name, key)
             if content is not None:
                 found[number] = read_row(content)
-        # What takes long goes first, so that processes end together.
+        # Long tasks go first, so that processes end together.
         missing = sorted((n for n in range(len(strategies)) if n not in found), key=lambda n: -_weight(strategies[n]))
         tasks = [strategies[number] for number in missing]
         listen = _SideBySide(self._progress, [task.name for task in tasks], "strategies", len(found))

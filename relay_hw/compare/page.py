@@ -154,7 +154,7 @@ def _table_row(found: Findings, row: Row, columns: Sequence[tuple[str, str, _Cel
     config = f'<span class="chip">{html(row.cost.config)}</span>' if row.cost else '<span class="chip host">none</span>'
     cells = "".join(f'<td class="n">{cell(row)}</td>' for _, _, cell in columns)
     kinds = ["best"] * (row.name == found.best) + ["first"] * bool(small)
-    # The star follows the name, so what stands small below it has a cell of its own.
+    # The star follows the name, so the small text below needs its own cell.
     name = f'<td class="name">{html(row.name)}</td><td>{config}</td>{cells}'
     why = f'<tr class="sub"><td colspan="{2 + len(columns)}"><span class="why">{html(small)}</span></td></tr>'
     return f'<tr class="{" ".join(kinds)}">{name}</tr>' + (why if small else "")

@@ -15,7 +15,7 @@ from relay_hw.errors import InputError
 from relay_hw.target.accel.board import on_board
 from relay_hw.target.accel.clock import STANDARD
 
-# Configurations that are tried where none is named: those of them that there are.
+# Default configurations, as far as they exist.
 USUAL_CONFIGS: Final = ("default", "w4")
 
 

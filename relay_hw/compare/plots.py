@@ -13,7 +13,7 @@ from relay_hw.compare.front import Point, staircase, unbeaten
 from relay_hw.compare.histogram import Histogram
 from relay_hw.support.quote import html
 
-# Of plots, and of the margins around what is plotted.
+# Sizes of plots and of their margins.
 WIDTH, HEIGHT = 580, 360
 LEFT, RIGHT, TOP, BOTTOM = 62, 18, 30, 46
 _TICKS: Final = 5

@@ -26,7 +26,7 @@ from relay_hw.support.sources import sources_hash
 
 Array = NDArray[Any]
 
-# What only shows results, or is not asked for them. Any other room's sources may change what a strategy gives.
+# Packages that only show results, or do not compute them. Sources of all others may change results.
 _WITHOUT: Final = (
     *("accel", "tensorize", "cli", "compat", "demo", "report", "prelude", "frontend", "text"),
     *(f"compare/{name}.py" for name in ("page", "plots", "table")),

@@ -15,7 +15,7 @@ _RIGHT = frozenset(
     {"top-1", "top-5", "MSE", "agrees", "95 % interval", "SQNR dB", "+/-", "cycles", "a second", "DRAM", "weights",
      "uJ", "on accel", "LUT", "mult", "compile s", "host ms"}
 )  # fmt: skip
-# What goes first where a terminal is narrow.
+# Columns that are dropped first on narrow terminals.
 _OPTIONAL = (
     "compile s",
     "mult",

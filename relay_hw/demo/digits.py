@@ -17,7 +17,7 @@ MODEL: Final = Path(__file__).parent / "mnist_cnn.onnx"
 DIGITS: Final = Path(__file__).parent / "digits.npz"
 INPUT_NAME: Final = "input"
 LABELS: Final = "labels"
-# The parts of the file: digits to choose ranges on, and those that no training saw.
+# The parts of the file: calibration digits, and test digits that were not used in training.
 PARTS: Final = ("calibration", "test")
 WHITE: Final = np.float32(255)
 

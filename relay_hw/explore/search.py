@@ -21,7 +21,7 @@ ROUND: Final = 32
 MOST_OF_GRID: Final = 20_000
 # Of a smart search's points, those drawn at random before it climbs, and of each later round.
 _SEED_SHARE, _FRESH_SHARE = 4, 8
-# Points are numbered through where the space is no larger than this.
+# Spaces up to this size are enumerated.
 _MOST_SHUFFLED: Final = 1 << 20
 
 # Numbers to look at go out; those of the front come back.

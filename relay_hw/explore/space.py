@@ -24,7 +24,7 @@ RESIDENTS: Final = ("auto", "off")
 NAMED: Final = (MEMORY, STRATEGY, RESIDENT)
 _NUMBERS: Final = (*SIZES, *MEMORY_KEYS, CLOCK)
 AXES: Final = (*_NUMBERS, *NAMED)
-# What an axis may have, and a space: numbers of points stay numbers that people can read.
+# Limits on values of an axis and points of a space, so that point numbers stay readable.
 MOST_VALUES: Final = 64
 MOST_POINTS: Final = 10_000_000
 

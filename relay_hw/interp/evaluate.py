@@ -60,7 +60,7 @@ Observe = Callable[[Expr, Value], object]
 MAX_CALL_DEPTH = 200_000
 
 _MISSING = object()
-# What numpy raises when run-time sizes do not fit.
+# Exceptions of numpy if run-time sizes do not fit.
 _UNFORESEEN = (ArithmeticError, LookupError, TypeError, ValueError, MemoryError)
 
 

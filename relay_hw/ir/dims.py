@@ -21,7 +21,7 @@ class Any:
 
 
 ANY: Final = Any()
-# A polynomial with more is nothing that a program means.
+# No sensible program has a larger polynomial.
 MAX_TERMS: Final = 1_000
 _serial = count()
 

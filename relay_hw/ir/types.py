@@ -47,7 +47,7 @@ NARROW_DTYPES: Final = frozenset(
     ("bfloat16", "float4_e2m1fn", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
     + ("float8_e8m0fnu", "int2", "int4", "uint2", "uint4")
 )
-# Spelled as they are kept; all else is asked of numpy.
+# Names that are stored unchanged; numpy converts all others.
 _DTYPES: Final = NARROW_DTYPES | frozenset(
     ("bool", "float16", "float32", "float64")
     + tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))

@@ -20,7 +20,7 @@ from relay_hw.ir.types import ANY, Any, Dim, IncompleteType, TensorType, TupleTy
 Array = NDArray[AnyValue]
 Ints = int | Sequence[int]
 
-# Traits with those that follow from them.
+# Traits with the traits that they imply.
 EFFECT = frozenset({Trait.EFFECT})
 KEEPS_SCALE = frozenset({Trait.KEEPS_SCALE})
 MOVES = KEEPS_SCALE | {Trait.MOVES}

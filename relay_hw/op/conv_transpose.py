@@ -94,7 +94,7 @@ def _gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     g = moved(adjoint, p.out_order)
     convolution = getattr(ops().nn, f"conv{p.rank}d")
     to_x = convolution(g, moved(w, p.weight_order), **p.geometry)
-    # An output padding of a stride or more gives the convolution windows that nothing came from.
+    # An output padding of a stride or more gives the convolution windows without any input.
     more = any(extra >= stride for extra, stride in zip(p.attrs.output_padding, p.attrs.strides, strict=True))
     to_x = first(to_x, p.data_shape) if more else to_x
     to_w = to_weight(p, g, p.out_shape, moved(x, p.data_order), p.data_shape)

@@ -215,7 +215,7 @@ def _argmax(attrs: Pool, x: Array, w: Windows, out: Sequence[int]) -> Array:
     tail = tuple(a + o for a, o in zip(w.after, w.overhang(x.shape[2:], out), strict=True))
     views = taps(pad_spatial(x, w.before, tail, lowest), w.kernel, w.strides, w.dilation, out)
     places = np.arange(prod(x.shape[2:]), dtype=np.int64).reshape(1, 1, *x.shape[2:])
-    # Padding has no place: a window of nothing else has the place behind the last one.
+    # Padding has no index: a window of padding only has the index after the last.
     numbers = taps(pad_spatial(places, w.before, tail, -1), w.kernel, w.strides, w.dilation, out)
     best = np.full(x.shape[:2] + tuple(out), lowest, x.dtype)
     place = np.full(best.shape, -1, np.int64)
@@ -350,7 +350,7 @@ AVG_POOL2D = _pool("nn.avg_pool2d", 2, AvgPool2DAttrs, _MEAN)
 
 AVG_POOL3D = _pool("nn.avg_pool3d", 3, AvgPool3DAttrs, _MEAN)
 
-# What the gradient of a maximum asks for; no network has them.
+# Needed by the gradient of max pooling only; no network has them.
 MAX_PLACES = tuple(_pool(f"nn.max_pool{rank}d_argmax", rank, record, _PLACE) for rank, record in _MAX_RECORDS.items())
 
 

@@ -16,7 +16,7 @@ from relay_hw.text import parse
 
 T = TypeVar("T", Function, TypeData)
 
-# Each library with those that it builds on.
+# Each library with its dependencies.
 LIBRARIES: Final = MappingProxyType(
     {"prelude": (), "nat": ("prelude",), "sequence": ("prelude",), "gradient": (), "core": ()}
 )

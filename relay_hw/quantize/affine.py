@@ -16,7 +16,7 @@ from relay_hw.ir.expr import Call, Constant, Expr, Op, Trait, Tuple, TupleGetIte
 from relay_hw.transform.graph import has_trait, is_op
 
 Array = NDArray[Any]
-# What uint8 loses to become int8.
+# Offset from uint8 to int8.
 OFFSET = {"int8": 0, "uint8": 128}
 
 

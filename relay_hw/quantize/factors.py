@@ -87,7 +87,7 @@ def _best_factors(
         whole = np.clip(np.rint(weights / steps), -limit, limit)
         errors = np.add.reduceat(np.square(weights - whole * steps) * power, starts, axis=1)
         if strategy.weight_range is not WeightRange.MSE:
-            # Not where the steps are too small to hold the group.
+            # Not if the steps are too small for the range of the group.
             errors = np.where(reach > steps * limit * (1 + 1e-6), np.inf, errors)
         better = errors < lowest
         found, lowest = np.where(better, np.int8(factor), found), np.where(better, errors, lowest)

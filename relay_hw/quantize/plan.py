@@ -23,7 +23,7 @@ LAYERS: Final = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense")
 _AVERAGES: Final = ("nn.avg_pool2d", "nn.global_avg_pool2d")
 _ACTIVATIONS: Final = ("nn.relu", "clip")
 _WITH_LAYER: Final = "its data must come from a layer in integers"
-# Operators that have a rule here, and what each needs.
+# Operators with a quantization rule, and what each needs.
 RULES: Final = {
     **dict.fromkeys(
         LAYERS,

@@ -32,7 +32,7 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
         calibration=Calibration.MSE,
         summary="int8 weights per channel, int8 activations with zero point and ranges of least squared error",
     ),
-    # Of these choices each had less noise than what it replaces on held-out calibration samples of three networks.
+    # Each of these options had less noise than its alternative on held-out calibration samples of three networks.
     Strategy(
         "int8-gptq",
         **_GPTQ8,

@@ -103,7 +103,7 @@ class QConfig:
             calibration=_MODES[self.calibrate_mode],
             global_scale=float(self.global_scale),
             percentile=99.999,
-            # A global scale is what it is: only scales of weights are rounded.
+            # A global scale stays as given: only scales of weights are rounded.
             power_of_two=False,
             power_of_two_weights=self.weight_scale == "power2",
             rounding=ROUNDING[self.rounding] if self.round_for_shift else "floor",

@@ -16,7 +16,7 @@ HEIGHT: Final = 46
 _GAP_X, _GAP_Y, _BEND, _MARGIN = 18.0, 26.0, 10.0, 10.0
 _SWEEPS: Final = 12
 _PULLS: Final = 10
-# What a bend counts beside a node: nodes stand in line, and lines that pass them give way.
+# Weight of a bend relative to a node: nodes stay in line, and passing wires give way.
 _BEND_WEIGHT: Final = 0.05
 
 

@@ -92,7 +92,7 @@ def bounds_of(function: str, array: int, output: int, traffic: Traffic, bus_byte
     return Bounds(function, array, output, reads, -(-traffic.written // bus_bytes))
 
 
-# What runs segments on the host; `machine` runs what lies between them.
+# What runs segments on the host; `machine`: the code between them.
 HOST_PARTS: Final = ("tvm", "numpy", "machine")
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from relay_hw.accel.sim.causes import Cause
 
-# Equal parts of a launch's cycles in which occupancy is told, and parts of a scratchpad's entries.
+# Number of time slices of a launch for occupancy, and of slices of a scratchpad's entries.
 PARTS, ROWS = 2000, 48
 
 

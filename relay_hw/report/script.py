@@ -10,7 +10,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Final
 
-# In an order in which each finds what it imports: those that only give come first, what draws the page is last.
+# In dependency order: modules without imports first, the one that draws the page last.
 _COMMON: Final = ("dom.js", "data.js", "state.js", "colours.js", "colourings.js", "graph.js", "tables.js")
 _TIME: Final = (
     "frame.js",

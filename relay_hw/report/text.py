@@ -14,7 +14,7 @@ from relay_hw.report.model import LayerRow, Report, SegmentRow, layer_utilisatio
 from relay_hw.report.table import some, table
 from relay_hw.support.quote import line
 
-# Columns of the layer table; bytes by what they are, in the order of `Traffic`.
+# Columns of the layer table; bytes by kind, in the order of `Traffic`.
 TRAFFIC_HEADER = ("weights", "records", "micro-ops", "act. read", "act. written", "instr.")
 _HEADER = (
     "layer",
@@ -29,7 +29,7 @@ _HEADER = (
     *TRAFFIC_HEADER,
     "lost to",
 )
-# What goes first where a terminal is narrow.
+# Columns that are dropped first on narrow terminals.
 _OPTIONAL = (
     "micro-ops",
     "records",

@@ -31,7 +31,7 @@ SUFFIX: Final = ".npy"
 _COMPRESSIONS: Final = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 # Bytes in front of a member, its name aside.
 _LOCAL_HEADER: Final = 30
-# What damaged, encrypted and malicious archives make the readers of zip files, of headers and of data raise.
+# Exceptions of the readers of zip files, headers and data for damaged, encrypted or malicious archives.
 _DAMAGE = (
     OSError,
     ValueError,

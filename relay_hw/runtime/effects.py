@@ -17,7 +17,7 @@ from relay_hw.accel.sim.cycle.traffic import NO_TRAFFIC, Traffic, total_traffic,
 
 # Causes that a sentence names, and the least share of the change of cycles that each must have.
 _CAUSES, _LEAST = 3, 0.05
-# Bytes of one kind are named where they became, or ceased to be, this many times as many.
+# A kind of bytes is mentioned if it grew or shrank by this factor.
 _FACTOR = 1.2
 _KINDS = {
     "weights": "weights",

@@ -71,7 +71,7 @@ class _Walk:
         for number, row in enumerate(layers):
             self._waiting[row.function].append(number)
         self._segments = dict.fromkeys(self._waiting)
-        # What each segment gives, once its nodes are made.
+        # Results of each segment, once its nodes are made.
         self._results: dict[str, _Value] = {}
 
     def graphs(self) -> None:

@@ -81,7 +81,7 @@ def _pads(program: Program, timing: Timing, owners: Sequence[int]) -> Iterator[P
     What was loaded before the launch stays through it, and counts for the layer that uses it last.
     """
     config, cycles = timing.config, timing.cycles
-    # What stands behind the last instructions is found for RESIDENT and NOBODY, which are below 0.
+    # RESIDENT and NOBODY are negative and index the entries after the last instruction.
     layer = np.asarray([*owners[: len(timing.spans)], -1, -1], np.int64)
     starts = np.asarray([span.start for span in timing.spans], np.int64)
     ends = np.asarray([*(span.end for span in timing.spans), 0, 0], np.int64)

@@ -120,7 +120,7 @@ def layer_owners(manifest: Manifest, function: str, count: int) -> tuple[int, ..
             for begin, end in row.ranges:
                 owners[begin:end] = [number] * (end - begin)
     for index, owner in enumerate(owners):
-        # What belongs to no layer, such as FINISH, goes with what stands before it.
+        # Instructions without a layer, such as FINISH, count for the layer before them.
         last = owners[index] = owner if owner >= 0 else last
     return tuple(owners)
 

@@ -30,7 +30,7 @@ from relay_hw.target.accel.steady import steady
 
 # The last of so many samples is one among many: programs have windows of their own by the third.
 _SAMPLES = 4
-# What a long batch takes beyond a short one is what more samples take.
+# Time per sample: the difference between a long and a short batch, divided by the additional samples.
 _SHORT_BATCH, _LONG_BATCH = 4, 8
 
 

@@ -13,7 +13,7 @@ from relay_hw.runtime.manifest import Manifest
 from relay_hw.target.partition import HOST
 from relay_hw.target.records import LayerInfo
 
-# In the manifest's memory maps: what lies between segments.
+# Key in the manifest's memory maps: buffers between segments.
 HOST_MEMORY = "host"
 
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
-# Linux's prctl(2): the signal that a process gets when what started it ends.
+# Linux's prctl(2): the signal that a process gets when its parent ends.
 _PR_SET_PDEATHSIG: Final = 1
-# A shell leads the group of the command and of all that this starts, and ends the group when it is told to.
+# A shell leads the process group of the command and its children, and ends the group on request.
 _GUARD: Final = 'trap "kill -9 0" TERM; exec 3<&0; "$@" <&3 3<&- & exec 3<&-; wait "$!"'
 
 
@@ -131,7 +131,7 @@ def bound_memory(more_bytes: int) -> None:
 def _in_child(is_kind: bool) -> Callable[[], None]:
     """Set up the child process before it runs the command."""
     parent = os.getpid()
-    # Between fork and exec nothing may be loaded.
+    # Nothing may be imported between fork and exec.
     prctl = getattr(ctypes.CDLL(None), "prctl", None)
     nice = getattr(os, "nice", None) if is_kind else None
 

@@ -23,7 +23,7 @@ else:
 
 # A document of a network holds its weights; the largest that tests write has a tenth of this.
 MOST_BYTES: Final = 1 << 30
-# Of files that people write: configurations, strategies, maps of boards.
+# Limits for files that people write: configurations, strategies, maps of boards.
 MOST_SETTINGS: Final = 1 << 24
 # Lists and objects inside one another: a type inside a type inside a pattern needs some thirty.
 MOST_NESTED: Final = 200

@@ -29,10 +29,10 @@ _LONGEST: Final = 150
 # Linux's renameat2(2): two paths change places.
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 _NO_EXCHANGE: Final = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
-# What an attempt meets that another process was quicker than.
+# Errors if another process was faster.
 _LATE: Final = (errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY)
 _TRIES: Final = 8
-# Of one file that is read whole; a sparse one takes no room on the disk, whatever its size.
+# Largest file that is read whole; sparse files take no disk space, whatever their size.
 MOST_BYTES: Final = 8 << 30
 # A hole of so many bytes costs no more than a network does.
 _MAY_BE_HOLLOW: Final = 1 << 26
@@ -324,7 +324,7 @@ def _put_in_place(work: Path, path: Path, is_ours: Callable[[str], bool]) -> Non
                 raise
     sync(path.parent)
     if work.is_dir():
-        # What appeared after it was looked for.
+        # Items that appeared after the check.
         _carry(work, path, is_ours)
 
 
@@ -385,7 +385,7 @@ def sync(path: Path) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
-        # Some file systems have nothing to wait for.
+        # Some file systems do not support fsync.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
     finally:

@@ -13,16 +13,16 @@ import shlex
 from collections.abc import Mapping
 from typing import Final
 
-# What terminals obey or readers do not see: control characters, marks of direction and of no width, tags, surrogates.
+# Control characters and invisible ones: direction marks, zero-width characters, tags, surrogates.
 _UNSEEN: Final = re.compile(
     "[\x00-\x1f\x7f-\xa0\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\uffff"
     "\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-# What ends a comment of C or Verilog, begins another one in it, or is one character to C.
+# Sequences that end a comment of C or Verilog, begin another one in it, or are one character in C.
 _COMMENT: Final = re.compile(r"\*(?=/)|/(?=\*)|\?(?=\?)")
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r")
 _LONGEST_NAME: Final = 60
-# A refusal may list what is allowed, or every operator that is not; a path is at most 4,096 bytes long.
+# Longest message: one may list all allowed values or refused operators; a path has at most 4,096 bytes.
 _LONGEST_SENTENCE: Final = 10_000
 _SHOWN_OF_WORD: Final = 500
 _LONG_WORD: Final = re.compile(rf"\S{{{_SHOWN_OF_WORD + 1},}}")

@@ -26,7 +26,7 @@ from relay_hw.transform.outline import outline, values_of
 from relay_hw.transform.regions import find_regions
 
 HOST: Final = "host"
-# Kinds of units, but for those of the host: what the target runs, and what the host does to get there and back.
+# Kinds of units besides the host's: on the target, and conversions at its border.
 _DEVICE: Final = "device"
 _BORDER: Final = "border"
 # Operators whose semantics are exact wherever they run: conversions between float and integer, ends of classifiers.
@@ -41,7 +41,7 @@ BORDER_OPERATORS: Final = frozenset(
         "argmin",
     }
 )
-# They go with whatever they stand next to on the host.
+# They join neighbouring operators on the host.
 MOVING_OPERATORS: Final = frozenset(with_trait(Trait.PERMUTES))
 
 
@@ -109,7 +109,7 @@ class _Opened:
     def __init__(self, target: PartitionRules) -> None:
         self.refusals: dict[Call, str] = {}
         self._target = target
-        # Each composite has a copy of what stands in front of it.
+        # Each composite has a copy of the operators in front of it.
         self._once: dict[_Same, Expr] = {}
 
     def graph(self, root: Expr, what: str, memo: MutableMapping[Expr, Expr], reason: str | None = None) -> Expr:

@@ -30,7 +30,7 @@ class DimParser(Cursor):
 
     def __init__(self, source: Source, ops: Callable[[str], Op | None]) -> None:
         super().__init__(source, ops)
-        # Symbolic dimensions of the current definition that nothing declares, by name.
+        # Undeclared symbolic dimensions of the current definition, by name.
         self.dim_vars: dict[str, DimVar] = {}
 
     def is_dim(self, token: Token) -> bool:

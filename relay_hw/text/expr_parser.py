@@ -49,7 +49,7 @@ class ExprParser(StrictParser):
         super().__init__(source, ops)
         # Graph variables of the current definition; one of an earlier definition may be defined anew.
         self.numbers: set[int] = set()
-        # The first operator that stands where a value must: it has no place of its own.
+        # The first operator that is used as a value: it has no span of its own.
         self.uncalled: Token | None = None
 
     def expr(self) -> Recursion[Expr]:

@@ -10,9 +10,9 @@ from relay_hw.ir.expr import Var
 from relay_hw.ir.types import DimVar, TypeVar
 from relay_hw.text.lexer import KEYWORDS, LOCAL_NAME
 
-# Names that mean something else where a type stands.
+# Names with another meaning in types.
 _TAKEN_TYPES: Final = re.compile(r"(?:int|uint|float|bool|bfloat)\w*|Tensor|_|floordiv|floormod|where", re.A)
-# Of a wrong name, as much stands in a sentence.
+# Longest part of a wrong name in a message.
 _SHOWN: Final = 80
 _GLOBAL: Final = re.compile(r"[A-Za-z_](?:\w|/(?=\w))*(?:\.[A-Za-z_](?:\w|/(?=\w))*)*", re.A)
 

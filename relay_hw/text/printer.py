@@ -58,7 +58,7 @@ def print_module(mod: IRModule, show_types: bool = False, show_meta_data: bool =
 def print_with_lines(mod: IRModule) -> tuple[str, dict[Expr, tuple[int, str]]]:
     """`mod` as text, and the line (number from 1, text) of each expression that has its own."""
     printer = _printed(mod, show_types=False)
-    # The version stands above.
+    # The version is printed above.
     lines = {node: (number + 1, text.strip()) for node, (number, text) in printer.lines.items()}
     return f"{VERSION}\n{printer.text(True)}", lines
 
@@ -284,7 +284,7 @@ class Printer:
     def _match(self, node: Match, target: _Target) -> Recursion[None]:
         data = yield self._operand(node.data)
         yield self._hoisted(node)
-        # Only where an expression begins may a match stand bare.
+        # A match needs no parentheses only at the start of an expression.
         open_text, close_text = ("", "") if target.is_tail else ("(", ")")
         self._line(f"{self._open(target)}{open_text}{'match' if node.complete else 'match?'} ({data}) {{")
         self._indent += 1

@@ -152,7 +152,7 @@ class TolerantParser(Parser):
         is_same_line = "\n" not in self.source.text[before.end : self.token.start]
         return is_same_line and self.at("(")
 
-    # Names that nothing defines
+    # Undefined names
 
     def _placeholder(self, name: str, token: Token) -> Var:
         found = self._params.get(name)

@@ -38,7 +38,7 @@ class Place:
         return self.outer * self.inner
 
 
-# Of a tensor that does not depend on the samples: None. Of a tuple: those of its fields.
+# None for a tensor that does not depend on the samples; for a tuple, a place per field.
 Where = Place | None | tuple["Where", ...]
 # (call, where the samples lie in each argument, batch) -> attributes for one sample.
 Rule = Callable[[Call, Sequence[Place | None], int], Any]

@@ -78,7 +78,7 @@ class RegionGraph:
         self._of_end: dict[Expr, int] = {end: index for index, region in enumerate(regions) for end in region.ends}
         self._scopes = find_scopes(function)
         self._reads = self._made_of(function)
-        # What each group reads from outside, and what it is made of.
+        # The outside inputs of each group, and its members.
         self._sources = [[begin.args[0] for begin in region.begins] for region in regions]
         self._needs = [self._union(sources) for sources in self._sources]
 
@@ -115,7 +115,7 @@ class RegionGraph:
             else:
                 mask = self._reads.get(node, 0) | self._union(children(node))
             self._reads[node] = mask
-            # The uses of a variable come after what it is bound to.
+            # The uses of a variable come after its value.
             self._reads.update(dict.fromkeys(bound.get(node, ()), mask))
         return self._reads
 
@@ -163,7 +163,7 @@ class RegionGraph:
         self._bits[right] |= self._bits[left]
         self._needs[right] = (self._needs[left] | self._needs[right]) & ~self._bits[right]
         outside = self._sources[left] + self._sources[right]
-        # What is made of no region cannot lead back.
+        # A node that depends on no region cannot lead back to one.
         self._sources[right] = [s for s in dict.fromkeys(outside) if self._reads[s] and self._direct(s) != right]
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule
 
-# What `config` may set: the type of the value, and what it means.
+# Keys of `config`: the type of the value, and a description.
 CONFIG: Final[Mapping[str, tuple[type, str]]] = MappingProxyType(
     {
         "relay.FuseOps.max_depth": (int, "how many calls a fused function may hold"),
@@ -111,7 +111,7 @@ class PassContext:
 
     def before(self, mod: IRModule, info: PassInfo) -> bool:
         """Ask and tell the instruments; whether the pass runs. A required pass always does."""
-        # Every instrument is asked, as each may keep count.
+        # Every instrument is called, as each may keep statistics.
         wanted = [instrument.should_run(mod, info) for instrument in self.instruments]
         if not all(wanted) and _key(info.name) not in self.required_pass:
             return False

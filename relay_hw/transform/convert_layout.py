@@ -70,7 +70,7 @@ class _Converter:
             found = self._try(node)
             if found is not None:
                 self._laid[node] = found
-                # For those that want the old order, once for all of them.
+                # The old layout, once for all readers that need it.
                 self._memo[node] = _transform(found.expr, found.now, found.before)
             elif node not in self._memo:
                 self._memo[node] = self._plain(node)

@@ -28,7 +28,7 @@ class EtaExpand(FunctionPass):
             if self._is_wanted(node):
                 memo[node] = _expand(node, mod)
             elif isinstance(node, Call) and self._is_wanted(node.op):
-                # What is called is no value.
+                # A callee is not used as a value.
                 memo[node] = rebuild(node, {**_parts(node, memo), node.op: node.op})
             else:
                 memo[node] = rebuild(node, memo)

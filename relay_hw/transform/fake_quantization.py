@@ -275,7 +275,7 @@ def _bias(call: Call, done: Mapping[Expr, Quantized], target: Affine) -> Quantiz
     if bias is not None:
         if bias.affine.dtype != "int32":
             raise _Refusal("nn.bias_add of another element type")
-        # Both stand for the same scale where a model was quantized as a whole.
+        # Both have the same scale if the model was quantized as a whole.
         wide = make("qnn.requantize", (bias.expr, bias.affine.scale, bias.affine.zero, *_single(data.affine)),
                     axis=bias.affine.axis, rounding="None", compute_dtype="None", out_dtype="int32")  # fmt: skip
         return replace(data, expr=_again(call, (data.expr, wide)))

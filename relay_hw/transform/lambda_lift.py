@@ -25,7 +25,7 @@ class LambdaLift(Pass):
     opt_level = 1
 
     def transform(self, mod: IRModule) -> IRModule:
-        # Nodes that a closure shares with what is around it get names, which can be captured.
+        # Nodes that a closure shares with its surroundings get names, which can be captured.
         named = ToBasicBlockNormalForm()(mod)
         lifter = _Lifter(named)
         functions = {name: lifter.lift(name, function) for name, function in named.functions.items()}

@@ -33,7 +33,7 @@ from relay_hw.transform.graph import (
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.inline_let import InlineLet
 
-# The accelerator takes images one by one: tensors of so many axes.
+# The accelerator takes images one by one: tensors with this many axes.
 IMAGE_AXES = 4
 
 

@@ -12,7 +12,7 @@ from relay_hw.ir.types import FuncType, TupleType, Type
 from relay_hw.ir.visit import copy_with
 from relay_hw.transform.graph import typed
 
-# What groups exchange: a call's tensor, one item of a call's tuple, or a parameter of the whole function.
+# Values that groups exchange: a call's tensor, an item of a call's tuple, or a parameter of the function.
 Value = tuple[Call, "int | None"] | Var
 
 

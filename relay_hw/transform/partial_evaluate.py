@@ -49,7 +49,7 @@ from relay_hw.transform.graph import is_external
 from relay_hw.transform.normal_form import ATOMS, normalize
 from relay_hw.transform.partial_values import Cell, Env, Fields, Known, Number, PartialValue, ResidualBlock, Store
 
-# Tensors up to this size are computed and kept as constants; it is enough for whatever decides where a program goes.
+# Tensors up to this size are computed and kept as constants; enough for values that decide control flow.
 MAX_CONSTANT = 16
 
 _UNKNOWN, _NO, _YES = None, False, True
@@ -394,7 +394,7 @@ class _Evaluator:
         is_harmless = (
             isinstance(code, GlobalVar) and self._effects.get(code.name_hint, Effect.WRITE) < Effect.WRITE
         ) or (isinstance(code, Function) and _is_fused(code))
-        # A harmless function may still call what it is given.
+        # A harmless function may still call its arguments.
         if not is_harmless or any(isinstance(arg.static, Known) for arg in args):
             self._store.forget()
         return value

@@ -103,7 +103,7 @@ class _Outliner:
             ty = source.checked_type
             hint = f"{region.target}_{len(self._made)}_i{len(params)}"
             local[begin] = params.setdefault(source, Var(hint, ty, checked_type=ty))
-        # What was annotated by hand may read variables as they are.
+        # Regions that were annotated by hand may read variables directly.
         results = [_copy(end.args[0], local, lambda var: params.setdefault(var, _renewed(var))) for end in region.ends]
         body, ty = _joined(results)
         func_type = FuncType(tuple(param.type for param in params.values()), ty)

@@ -29,7 +29,7 @@ def simplify_pipeline() -> Pass:
             # Bias and scale rules first: a batch norm folds into a layer, not into a sum after it.
             SimplifyExpr(),
             FoldBatchNorm(),
-            # What batch norm left behind folds further, and exposes pads and activations.
+            # The remains of batch norms fold further, and expose pads and activations.
             SimplifyExpr(),
             FoldConstant(fold_qnn=True),
             EliminateCommonSubexpr(),

@@ -164,7 +164,7 @@ def _conv2d(call: Call, uses: Uses) -> Expr | None:
     if is_narrow and _is_zero(zero):
         return make("nn.conv2d", (data, weight), padding=attrs.padding, out_dtype=out, span=call.span, **plain)
     if is_narrow and value is not None and kernel_value is not None and _holds(dtype_of(data), value):
-        # Padding stands for the zero point; what it adds to each sum is a constant of the output channel.
+        # Padding represents the zero point; its contribution to each sum is a constant per output channel.
         padded = _padded(data, attrs, value)
         product = make("nn.conv2d", (padded, weight), padding=(0, 0, 0, 0), out_dtype=out, span=call.span, **plain)
         sums = _output_sums(kernel_value, attrs.kernel_layout.index("O")) * int(value.reshape(()))

@@ -20,7 +20,7 @@ from relay_hw.errors import UnsupportedError
 from relay_hw.support.child import run_child
 
 DRIVER = "libcuda.so.1"
-# What a GPU of today gives a block without asking; more must be asked for by an attribute of the kernel.
+# Shared memory of a block by default; more needs an attribute of the kernel.
 PLAIN_SHARED_BYTES = 48 * 1024
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 

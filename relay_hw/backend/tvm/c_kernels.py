@@ -16,7 +16,7 @@ from relay_hw.backend.tvm import gpu_plan
 from relay_hw.backend.tvm.api import ScheduleRule, dlight, relax, s_tir, tirx, tvm
 from relay_hw.backend.tvm.lower import lower
 
-# Output channels that lie side by side: what C compilers turn into vectors.
+# Interleaved output channels, which C compilers vectorise.
 LANES = 8
 HEADER = "#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"
 ALONE = (1, 1, 1)

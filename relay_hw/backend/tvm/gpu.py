@@ -63,7 +63,7 @@ def build_gpu(functions: Sequence[FlatFunction], path: Path, target: HostTarget)
 
 def _write(path: Path, plan: Plan, source: str, pool: ConstantPool) -> None:
     folder = path.parent
-    # The literal of the smallest integer is no int in C: its digits are those of a long.
+    # The literal of the smallest int is not an int in C: its digits make a long.
     (folder / plan.source).write_text(re.sub(r"-2147483648\b", "(-2147483647 - 1)", source))
     (folder / plan.constants).write_bytes(bytes(pool))
     binary = None

@@ -15,7 +15,7 @@ from relay_hw.backend.tvm.products import PRODUCT
 MAX_PIXELS = 8
 # Tiles of pixels that share a block, and with it the weights in the first cache.
 TILES = 4
-# Kernel columns up to this many are written out, so that neighbouring pixels share what they read.
+# Up to this many kernel columns are unrolled, so that neighbouring pixels share their loads.
 MAX_UNROLL = 7
 # Threads of a block that does elementwise work.
 THREADS = 256
@@ -102,7 +102,7 @@ def _bind_product(sch: Any, product: Any) -> None:
     tile, pixel = sch.split(column, [None, pixels])
     sch.reorder(*outer, tile, lane, *reduce, pixel)
     whole = sch.fuse(*outer, tile)
-    # Without a rest: threads that have nothing to compute would still write.
+    # Without a remainder: idle threads would still write.
     neighbours = max(count for count in range(1, TILES + 1) if int(sch.get(whole).extent) % count == 0)
     group, neighbour = sch.split(whole, [None, neighbours])
     sch.bind(group, "blockIdx.x")

@@ -77,7 +77,7 @@ def is_zero(x: Scalar) -> Scalar:
 def truth(x: Scalar) -> Scalar:
     """Whether x is not 0."""
     if kind(x) in FLOATS:
-        # TVM takes `not x == 0` for `x != 0`, which NaN is not.
+        # TVM simplifies `not x == 0` to `x != 0`, which is wrong for NaN.
         return tirx.any(is_nan(x), tirx.Not(is_zero(x)))
     return x if kind(x) == "bool" else tirx.Not(is_zero(x))
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 from relay_hw.compat.tvm.device import device
 from relay_hw.errors import InputError
 
-# What a target runs on here.
+# The device kind of a target.
 KINDS: Final = ("llvm", "c", "cuda", "opencl", "nvptx", "numpy")
 
 

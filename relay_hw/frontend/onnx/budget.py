@@ -17,14 +17,14 @@ from relay_hw.frontend.onnx.walk import attributes, bodies, graphs, roots, tenso
 from relay_hw.limits import MOST_AXES, OF_WEIGHTS, Limits, product
 from relay_hw.span import Span
 
-# What a text takes beside its bytes, and a number in an attribute, once they are Python objects.
+# Overhead of a string, and of a number in an attribute, as Python objects.
 _ENTRY: Final = 16
 _NUMBER: Final = 8
 # Inputs and outputs of a node that count as one with it: an LSTM has eleven.
 _FEW: Final = 16
-# What a graph inside of a node counts: onnx's checker copies the names that it sees.
+# Weight of an inner graph: onnx's checker copies the names that are visible in it.
 _GRAPH: Final = 8
-# What a node counts when it is converted again: bodies of loops inside of loops are, for each trial of one around.
+# Weight of a node that is converted again: bodies of nested loops are, for each trial of the outer one.
 _AGAIN: Final = 10
 
 Key = tuple[str, str, str]
@@ -88,7 +88,7 @@ def _texts(body: Any, name: str) -> int:
     """Bytes of memory for the names, strings and lists of numbers of one graph or function."""
     found = 0
     for text in _names(body):
-        # What is no UTF-8 comes as bytes.
+        # Names that are not UTF-8 arrive as bytes.
         if not isinstance(text, str):
             raise InputError(f"names of {name} must be UTF-8, not {text[:40]!r}")
         found += len(text) + _ENTRY

@@ -59,7 +59,7 @@ def _conv_transpose(node: Node, args: Arguments) -> Expr:
         given = known(sizes, "output_shape")
         parts = zip(given, kernel, windows.strides, windows.dilations, extra, shape[-rank:], strict=True)
         totals = [(n - 1) * s + e + (k - 1) * d + 1 - want for n, k, s, d, e, want in parts]
-        # What the output has more than the windows reach is output padding.
+        # The part of the output beyond the windows is output padding.
         extra = tuple(e + max(-total, 0) for e, total in zip(extra, totals, strict=True))
         pads = share([max(total, 0) for total in totals], upper=auto == "SAME_UPPER")
     value = TRANSPOSES[rank](

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _LONGEST = 1000
 _RANDOM = "results must not be random: give the numbers as an input"
 _WORDS = "tensors must hold numbers, not words: compute this before the model"
-# Why operators have no converter, and what to do instead.
+# Why some operators have no converter, and what to do instead.
 HINTS = {
     **dict.fromkeys(
         ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"), _RANDOM
@@ -49,7 +49,7 @@ HINTS = {
     **dict.fromkeys(("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), _WORDS),
     "ImageDecoder": "images must be decoded before the model: give their pixels as an input",
 }
-# What converters and numpy raise for inputs and attributes that no operator is defined for.
+# Exceptions of converters and numpy for invalid inputs and attributes.
 _UNFIT = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 # Folding these would lose what they say: where the integers are.
 KEPT = ("QuantizeLinear", "DequantizeLinear", "Quant", "IntQuant", "BipolarQuant")
@@ -88,7 +88,7 @@ def from_onnx(
     except RelayHwError as error:
         if error.span is not None:
             raise
-        # What no node of the file stands for, such as the shape of an output.
+        # Span of things without a node in the file, such as the shape of an output.
         raise type(error)(f"{name}: {error.message}") from None
 
 

@@ -11,7 +11,7 @@ from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
 from relay_hw.ir.expr import Expr, TupleGetItem
 from relay_hw.op import const
 
-# ONNX's words for what Relay's scatters do with an element that is already there.
+# ONNX's names of the reductions of Relay's scatter operators.
 REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "min": "min", "max": "max"}
 
 
@@ -138,7 +138,7 @@ def _top_k(node: Node, args: Arguments) -> Sequence[Expr]:
     axis, ascend = node.attr("axis", -1), not node.attr("largest", 1)
     count = node.attr("k") if node.opset < 10 else args.ints(1)
     if count is None:
-        # Relay takes all where it is asked for none.
+        # Relay takes all elements if asked for none.
         one = args.scalar(1, args[1])
         value = op.dynamic.topk(args[0], op.maximum(args[1], one), axis, "both", ascend, "int64")
         return [_first(args, TupleGetItem(value, part), axis) for part in range(2)]

@@ -19,7 +19,7 @@ from relay_hw.op.image import COORDINATES, METHODS, POLICIES, ROUNDINGS, ResizeA
 Matrix = NDArray[np.float64]
 # More neighbours than these are a matrix product.
 MOST_TAPS = 4
-# Matrices of weights that are there at a time: those compared, sorted, turned.
+# Weight matrices that exist at the same time: compared, sorted, transposed.
 _COPIES = 4
 
 

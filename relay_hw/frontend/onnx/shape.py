@@ -97,7 +97,7 @@ def _unsqueeze_by_value(args: Arguments) -> Expr:
 
 
 def _identity(node: Node, args: Arguments) -> Expr:
-    # Lists and options are values that nothing changes.
+    # Lists and options are immutable.
     return op.copy(args[0]) if isinstance(args.any_type(args[0]), TensorType) else args[0]
 
 

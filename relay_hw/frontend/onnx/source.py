@@ -37,7 +37,7 @@ class Source:
     arrays: Mapping[str, Array]
     inputs: Mapping[str, Type]
     outputs: tuple[str, ...]
-    # What the model calls the dimensions of each input, where it gives no number.
+    # The model's names of the dynamic dimensions of each input.
     symbols: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

@@ -39,7 +39,7 @@ def _must_fit(left: Type, right: Type) -> None:
         raise TypeCheckError(f"type must be {right}, not {left}")
 
 
-# The element of an empty list or option that nothing has filled yet.
+# The element type of an empty list or option, until it is known.
 UNKNOWN: Final = IncompleteType()
 
 

@@ -38,7 +38,7 @@ _FLAGS: Final = frozenset(
 _OLDEST_IR: Final = 3
 _MOST_VERSION: Final = (1 << 31) - 1
 _ONNX: Final = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training")
-# What stands for operators that there are not, while the rest is checked.
+# Placeholder for unknown operators while the rest is checked.
 _NOWHERE: Final = "nowhere"
 
 

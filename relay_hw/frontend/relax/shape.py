@@ -41,7 +41,7 @@ def _split(s: Site) -> Expr:
     given, axis = s.attr("indices_or_sections"), s.attr("axis")
     if isinstance(given, int):
         size = s.shape(0)[axis]
-        # Parts of equal size but for the last, which is what is left.
+        # Parts of equal size, and the rest as the last one.
         step = -(-size // given)
         given = list(range(step, size, step))
     return op.split(s[0], tuple(given), axis)

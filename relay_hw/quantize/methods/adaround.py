@@ -44,7 +44,7 @@ def learned_rounding(rows: Float64, steps: Float64, aim: Wanted, limit: int, tur
     choice = _inverse(np.clip(scaled - floor, 0.0, 1.0))
     rng = np.random.default_rng(seed)
     low, high = aim.bounds
-    # Where columns are few for what is to be told from them, weights had better stay where they were.
+    # With few columns to learn from, weights should stay near their original values.
     ridge = SHRINKAGE * rows.shape[2] / given.shape[2] * np.square(given).mean(axis=(1, 2))
     wanted = np.clip(target, low, high)
     power = float(np.square(wanted - wanted.mean(axis=2, keepdims=True)).mean()) or 1.0

@@ -80,7 +80,7 @@ def front(options: Options, points: int) -> list[list[Option]]:
     low, high = least(options), sum(one.cost for one in quietest(options, np.inf))
     found: list[list[Option]] = []
     for allowed in np.linspace(low, high, points):
-        # A budget is met by the option's own numbers, whatever the sum of floats says.
+        # Check the budget by the options' exact numbers, not by the solver's float sum.
         choice = quietest(options, float(allowed) * (1 + 1e-12))
         if choice not in found:
             found.append(choice)

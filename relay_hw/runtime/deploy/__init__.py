@@ -20,7 +20,7 @@ from relay_hw.support import durable
 
 RUNTIME = ("relay_hw.h", "relay_hw.c", "main.c", "Makefile")
 MODEL = "model.c"
-# Files of any export; whatever else lies in the folder stays.
+# Files of any export; other files in the folder are left alone.
 _OURS = re.compile(r"relay_hw\.[ch]|main\.c|Makefile|model\.[ch]|host\.c|host_weights\.bin|config\.json|program.*\.bin")
 
 

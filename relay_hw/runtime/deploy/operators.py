@@ -20,7 +20,7 @@ from relay_hw.op import with_trait
 from relay_hw.support.quote import c_string
 
 Array = NDArray[Any]
-# What an operator's constant operands are, None if they are computed.
+# Values of an operator's constant operands, None if they are computed.
 Constants = Sequence[Array | None]
 # A constant's address in C.
 Keep = Callable[[Array], str]

@@ -20,7 +20,7 @@ SAME_PROGRAM = frozenset({"read_outstanding", "write_outstanding", "queue_depth"
 MEMORY_KEYS = {"latency": "latency", "memory_reads": "read_outstanding", "memory_writes": "write_outstanding"}
 
 _READS = (Cause.BUS, Cause.LATENCY, Cause.FILL)
-# Scratchpads that hold more of what is loaded, by the size that says how much.
+# Scratchpads that hold more loaded data if a size grows, by that size.
 _LOADED = {"inp_depth": "inp", "wgt_depth": "wgt", "acc_depth": "acc"}
 _WRITES = (Cause.STORE, Cause.DRAIN)
 

@@ -13,7 +13,7 @@ from relay_hw.accel.sim.cycle.timing import Launch, launch_of
 from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.tensorize.target import Instruction, Memory, Target
 
-# The memory that a build is made for where none is named.
+# The default memory model of a build.
 STANDARD = "standard"
 # Bursts of an SDRAM controller: one that it works at, one that waits in its registers.
 _SDRAM_BURSTS = 2

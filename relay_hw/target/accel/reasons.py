@@ -25,7 +25,7 @@ _NEEDS: Final = {
 }
 
 
-# What a model could have in the place of an operator that no rule quantizes.
+# Alternatives to operators without a quantization rule.
 _INSTEAD: Final = {
     "nn.conv1d": "as an nn.conv2d with a kernel of one row it would run there",
     "nn.matmul": "as an nn.dense with a constant weight it would run there",

@@ -21,7 +21,7 @@ _OBJECTS: Final = frozenset(
         ("dft", "inverse"),
     )
 )
-# Operators whose strings stand where they are; those of all others are nodes.
+# Operators whose strings are inline; those of all others are nodes.
 _PLAIN_STRINGS: Final = frozenset(
     (
         "layout_transform",

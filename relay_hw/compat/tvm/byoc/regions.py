@@ -25,7 +25,7 @@ from relay_hw.transform.graph import typed
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.sequential import Pipeline
 
-# Of a composite that holds one operator, which no pattern asked for.
+# Name of a composite of a single operator, without a pattern.
 _SINGLE: Final = "SingleOperator"
 
 
