@@ -98,6 +98,9 @@ test-exact: $(READY) ## random programs, counterfactuals and bounds, cycle simul
 test-benches: $(READY) ## every bench of a Verilog module with 24 more seeds (minutes)
 	$(BIN)/python -m pytest -q -s -m long -n 2 tests/accel/rtl/test_benches.py $(FLAGS)
 
+test-cost: $(READY) ## recipes of CONTRIBUTING.md on a copy of the sources: files counted, changes tested, one operation in Verilog (minutes)
+	$(BIN)/python -m pytest -q -s -m "long or not long" tests/cost_of_change $(FLAGS)
+
 test-axi: $(READY) ## random programs on memories that order, delay, refuse or never end what AXI lets them (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_axi.py $(FLAGS)
 
