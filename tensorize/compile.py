@@ -19,8 +19,8 @@ from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
 from relay_hw.tensorize.commands import gather_beats, tensor_key
 from relay_hw.tensorize.emit.check import check_program
-from relay_hw.tensorize.emit.draft import Draft, write_draft
-from relay_hw.tensorize.emit.emit import Manner
+from relay_hw.tensorize.emit.draft import Draft, prepare, write_draft
+from relay_hw.tensorize.emit.loading import Manner
 from relay_hw.tensorize.match.join import join_in_place, read_in_place
 from relay_hw.tensorize.match.region import Region, read_region
 from relay_hw.tensorize.refine import Refiner
@@ -106,7 +106,8 @@ class Plan:
         """The schedule of a draft with other constants in other places, or None where there is no room for that."""
         schedule = replace(top.schedule, steps=share_constants(top.schedule.steps))
         manners = dict.fromkeys((top.manner, replace(top.manner, margin=MARGINS[0])))
-        tries = (write_draft(schedule, self._target, manner, stay) for manner in manners)
+        sheet = prepare(schedule, self._target)
+        tries = (write_draft(sheet, self._target, manner, stay) for manner in manners)
         return min((draft for draft in tries if draft), key=lambda draft: draft.cycles, default=None)
 
     def segment(self, draft: Draft) -> Segment:
@@ -144,8 +145,12 @@ class Plan:
         """Drafts with some constants left in the scratchpads."""
         few = len(schedule.steps) <= FEW_STEPS
         shared = replace(schedule, steps=share_constants(schedule.steps))
-        for kept in resident_sets(shared.steps, self._target, few)[1:]:
-            draft = write_draft(shared, self._target, Manner(MARGINS[0], dense), Stay(kept))
+        sets = resident_sets(shared.steps, self._target, few)[1:]
+        if not sets:
+            return
+        sheet = prepare(shared, self._target)
+        for kept in sets:
+            draft = write_draft(sheet, self._target, Manner(MARGINS[0], dense), Stay(kept))
             if draft is not None:
                 yield draft
 
@@ -161,18 +166,19 @@ def _plain_drafts(plans: Sequence[Schedule], config: Target, rival: int | None) 
     margins = MARGINS if len(plans[0].steps) <= FEW_STEPS else MARGINS[:1]
     drafts: list[Draft] = []
     for plan in plans:
+        sheet = prepare(plan, config)
         for margin in margins:
-            draft = write_draft(plan, config, Manner(margin))
+            draft = write_draft(sheet, config, Manner(margin))
             drafts += [draft] if draft else []
             if draft and rival is not None and draft.cycles - draft.cycles // MARGIN_GAIN > rival:
                 break
-    last = None if drafts else write_draft(plans[-1], config, Manner(None))
+    last = None if drafts else write_draft(prepare(plans[-1], config), config, Manner(None))
     return [last] if last else drafts
 
 
 def _chip_draft(tries: Iterator[Schedule], config: Target) -> Draft | None:
     """The draft with the most activations on chip that finds room."""
-    written = (write_draft(one, config, Manner(MARGINS[0], dense=True)) for one in tries)
+    written = (write_draft(prepare(one, config), config, Manner(MARGINS[0], dense=True)) for one in tries)
     return next((draft for draft in written if draft is not None), None)
 
 

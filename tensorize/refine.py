@@ -16,14 +16,16 @@ from relay_hw.accel.isa.program import TensorLayout, align
 from relay_hw.accel.isa.spec import BY_OP, Op
 from relay_hw.tensorize.commands import Key, Step, tensor_key
 from relay_hw.tensorize.emit.dram import burst_bytes
-from relay_hw.tensorize.emit.emit import Manner, NoRoomError, emit
+from relay_hw.tensorize.emit.emit import emit
+from relay_hw.tensorize.emit.loading import Manner, NoRoomError
 from relay_hw.tensorize.emit.tokens import assign_tokens
 from relay_hw.tensorize.kernel import ConvKernel, KernelSpec
 from relay_hw.tensorize.layout import image_bytes
 from relay_hw.tensorize.lower.common import LayerId
 from relay_hw.tensorize.lower.conv import lower_conv
 from relay_hw.tensorize.lower.tile import plan_tile
-from relay_hw.tensorize.schedule.constants import constant_data, constant_loads, data_key, merge_parameters
+from relay_hw.tensorize.schedule.constants import constant_data, data_key, merge_parameters
+from relay_hw.tensorize.schedule.ordered import ordered
 from relay_hw.tensorize.schedule.uops import place_uops
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.choose import short_list
@@ -112,7 +114,7 @@ def layer_program(kernel: ConvKernel, tile: ConvTile, config: Target) -> list[tu
     steps = place_uops(merge_parameters(lower_conv(LayerId(0, "layer", tensors), kernel, tile, config), config), config)
     places, end = _places(sizes, steps, config)
     try:
-        found = emit(steps, constant_loads(steps, config), places, config, Manner(MARGIN))
+        found = emit(ordered(steps, config), places, config, Manner(MARGIN))
     except NoRoomError:
         return None
     work = [(unit, line.ranges) for line in found.lines if (unit := BY_OP[line.op].unit) is not None]

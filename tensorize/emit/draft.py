@@ -11,17 +11,19 @@ from dataclasses import dataclass
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import code_place
 from relay_hw.accel.isa.spec import BY_OP, Op
-from relay_hw.tensorize.commands import Key, Step, tensor_key
+from relay_hw.tensorize.commands import Key, tensor_key
 from relay_hw.tensorize.emit.dram import Life, Window, plan_window
-from relay_hw.tensorize.emit.emit import Line, Manner, NoRoomError, emit
+from relay_hw.tensorize.emit.emit import Line, emit
 from relay_hw.tensorize.emit.hoist import hoist
+from relay_hw.tensorize.emit.loading import Manner, NoRoomError
 from relay_hw.tensorize.emit.tokens import assign_tokens
 from relay_hw.tensorize.layout import image_bytes, pack_activation
-from relay_hw.tensorize.schedule.constants import constant_data, constant_loads, data_key
+from relay_hw.tensorize.schedule.clocks import Flow
+from relay_hw.tensorize.schedule.constants import constant_data, data_key
 from relay_hw.tensorize.schedule.on_chip_schedules import MOST_STEPS
+from relay_hw.tensorize.schedule.ordered import Ordered, ordered
 from relay_hw.tensorize.schedule.plan import Schedule
 from relay_hw.tensorize.schedule.resident import ALONE, Stay
-from relay_hw.tensorize.schedule.step_work import work_of
 from relay_hw.tensorize.target import Launch, Target
 
 Instruction = tuple[Op, dict[str, int]]
@@ -46,22 +48,34 @@ class Draft:
         return self.launch.cycles
 
 
-def write_draft(schedule: Schedule, config: Target, manner: Manner, stay: Stay = ALONE) -> Draft | None:
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A schedule with what all of its drafts have in common: what is known of its steps, and addresses in DRAM."""
+
+    schedule: Schedule
+    order: Ordered
+    window: Window
+
+
+def prepare(schedule: Schedule, config: Target) -> Sheet:
+    """A schedule as `write_draft` takes it."""
+    order = ordered(schedule.steps, config)
+    return Sheet(schedule, order, _window(schedule, order.flow, config))
+
+
+def write_draft(sheet: Sheet, config: Target, manner: Manner, stay: Stay = ALONE) -> Draft | None:
     """Instructions of a schedule with tokens, or None when its live buffers do not fit."""
-    steps = schedule.steps
-    few = len(steps) <= MOST_STEPS
-    window = _window(schedule, config)
-    addresses = window.tensors | window.constants
+    window = sheet.window
     try:
-        found = emit(steps, constant_loads(steps, config), addresses, config, manner, stay)
+        found = emit(sheet.order, window.tensors | window.constants, config, manner, stay)
     except NoRoomError:
         return None
-    lines = hoist(found.lines, config) if few else found.lines
+    lines = hoist(found.lines, config) if len(sheet.order.steps) <= MOST_STEPS else found.lines
     instructions = _with_tokens(lines, config, window.end)
     stays = _with_tokens(found.resident, config, window.end) if found.resident else ()
     owners = tuple(line.layer for line in lines) + (lines[-1].layer,)
     place = code_place(window.sections, len(stays))
-    return Draft(schedule, manner, stay, window, instructions, stays, owners, config.launch(instructions, place))
+    return Draft(sheet.schedule, manner, stay, window, instructions, stays, owners, config.launch(instructions, place))
 
 
 def _with_tokens(lines: Sequence[Line], config: AccelConfig, window_bytes: int) -> tuple[Instruction, ...]:
@@ -73,24 +87,23 @@ def _with_tokens(lines: Sequence[Line], config: AccelConfig, window_bytes: int) 
     return (*body, (Op.FINISH, {}))
 
 
-def _window(schedule: Schedule, config: AccelConfig) -> Window:
-    region, steps = schedule.region, schedule.steps
+def _window(schedule: Schedule, flow: Flow, config: AccelConfig) -> Window:
+    region = schedule.region
     sizes = {tensor_key(n): image_bytes(a.image, config, a.layout) for n, a in enumerate(region.activations)}
     fixed = {tensor_key(n): a.value for n, a in enumerate(region.activations) if a.value is not None}
     inputs = {tensor_key(number): sizes[tensor_key(number)] for _, number in region.inputs}
     outputs = {tensor_key(number): sizes[tensor_key(number)] for number in region.outputs}
-    constants = [(data_key(key), mem, data) for key, mem, data in constant_data(steps)]
+    constants = [(data_key(key), mem, data) for key, mem, data in constant_data(schedule.steps)]
     values = {key: pack_activation(value, config).tobytes() for key, value in fixed.items()}
     outside = inputs.keys() | outputs.keys() | fixed.keys()
-    lives = {key: life for key, life in _lives(steps, sizes, config).items() if key not in outside}
+    lives = {key: life for key, life in _lives(flow, sizes).items() if key not in outside}
     return plan_window(constants, values, inputs, outputs, lives, config)
 
 
-def _lives(steps: Sequence[Step], sizes: dict[Key, int], config: AccelConfig) -> dict[Key, Life]:
+def _lives(flow: Flow, sizes: dict[Key, int]) -> dict[Key, Life]:
     """First and last step that touches each activation."""
     found: dict[Key, tuple[int, int]] = {}
-    for at, step in enumerate(steps):
-        work = work_of(step, config)
+    for at, work in enumerate(flow.work):
         for span in work.reads + work.writes:
             begin, _ = found.get(span.key, (at, at))
             found[span.key] = (begin, at)

@@ -6,7 +6,7 @@ In: the estimated work of every step. Out: when a step's input is stored, has ar
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.tensorize.commands import Key, Step
@@ -30,15 +30,28 @@ def works_of(steps: Sequence[Step], config: AccelConfig) -> list[Work]:
     return found
 
 
-class Clocks:
-    """Times at which each unit is free, and at which each step's results are in DRAM. Steps are numbers into `work`."""
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """The work of each step, and the steps that it waits for: `producers` write to DRAM what it reads, the results of
+    `givers` go straight to a patch that it reads."""
 
-    def __init__(self, work: Sequence[Work], latency: int) -> None:
+    work: tuple[Work, ...]
+    producers: tuple[tuple[int, ...], ...]
+    givers: tuple[tuple[int, ...], ...]
+
+
+def flow_of(work: Sequence[Work]) -> Flow:
+    """Who waits for whom among steps."""
+    return Flow(tuple(work), _producers(work), _givers(work))
+
+
+class Clocks:
+    """Times at which each unit is free, and at which each step's results are in DRAM. Steps are numbers into `flow`."""
+
+    def __init__(self, flow: Flow, latency: int) -> None:
         """`latency`: of the memory."""
-        self._work = work
+        self._flow = flow
         self._latency = latency
-        self._producers = _producers(work)
-        self._givers = _givers(work)
         self._stored: dict[int, int] = {}
         self._given: dict[int, int] = {}
         self._arrived: dict[int, int] = {}
@@ -58,27 +71,23 @@ class Clocks:
         """When the output stage has finished all steps so far."""
         return self._output
 
-    def producers(self, number: int) -> tuple[int, ...]:
-        """Steps that write to DRAM what the step reads."""
-        return self._producers[number]
-
     def stored(self, number: int) -> int | None:
         """When everything that the step reads is in DRAM, or None while a producer is not placed."""
-        return _latest(self._stored, self._producers[number])
+        return _latest(self._stored, self._flow.producers[number])
 
     def arrival(self, number: int) -> int | None:
         """When the step's input is on chip if it is loaded next, or was; None while a producer is not placed."""
         if number in self._arrived:
             return self._arrived[number]
-        loaded, given = self._loaded(number), _latest(self._given, self._givers[number])
+        loaded, given = self._loaded(number), _latest(self._given, self._flow.givers[number])
         return None if loaded is None or given is None else max(loaded, given)
 
     def _loaded(self, number: int) -> int | None:
         """When the step's loads are over if they come next; 0 where it has none."""
         stored = self.stored(number)
-        if stored is None or not self._work[number].load:
+        if stored is None or not self._flow.work[number].load:
             return stored
-        return max(self._load, stored) + self._latency + self._work[number].load
+        return max(self._load, stored) + self._latency + self._flow.work[number].load
 
     def load_constant(self, cycles: int, room: int = 0) -> None:
         """A load of constants follows, into places that are free from `room` on."""
@@ -96,7 +105,7 @@ class Clocks:
     def run_step(self, number: int) -> None:
         """The commands of a step follow."""
         self.load_step(number)
-        work = self._work[number]
+        work = self._flow.work[number]
         self.started = max(self.compute, self._arrived[number])
         self.compute = self.started + work.compute
         if work.output:
@@ -112,16 +121,15 @@ def _latest(times: Mapping[int, int], steps: Sequence[int]) -> int | None:
     return max(known, default=0) if len(known) == len(steps) else None
 
 
-def _givers(work: Sequence[Work]) -> list[tuple[int, ...]]:
-    """For each step the steps whose results go straight to a patch that it reads."""
+def _givers(work: Sequence[Work]) -> tuple[tuple[int, ...], ...]:
     givers: dict[Key, list[int]] = {}
     for number, item in enumerate(work):
         for key in item.gives:
             givers.setdefault(key, []).append(number)
-    return [tuple(sorted({n for key in item.takes for n in givers.get(key, ())})) for item in work]
+    return tuple(tuple(sorted({n for key in item.takes for n in givers.get(key, ())})) for item in work)
 
 
-def _producers(work: Sequence[Work]) -> list[tuple[int, ...]]:
+def _producers(work: Sequence[Work]) -> tuple[tuple[int, ...], ...]:
     writers: dict[Key, list[tuple[int, ByteRange]]] = {}
     for number, item in enumerate(work):
         for span in item.writes:
@@ -130,4 +138,4 @@ def _producers(work: Sequence[Work]) -> list[tuple[int, ...]]:
     for item in work:
         hits = {number for read in item.reads for number, span in writers.get(read.key, ()) if span.meets(read)}
         found.append(tuple(sorted(hits)))
-    return found
+    return tuple(found)

@@ -14,7 +14,7 @@ from relay_hw.tensorize.commands import Key, Step, tensor_key
 from relay_hw.tensorize.kernel import ConvKernel, KernelSpec, PoolKernel
 from relay_hw.tensorize.layout import image_bytes
 from relay_hw.tensorize.match.region import Region
-from relay_hw.tensorize.schedule.clocks import Clocks
+from relay_hw.tensorize.schedule.clocks import Clocks, flow_of
 from relay_hw.tensorize.schedule.on_chip import Patch, forward_on_chip, patches
 from relay_hw.tensorize.schedule.order import layer_groups
 from relay_hw.tensorize.schedule.plan import Schedule, lower_layers
@@ -177,7 +177,7 @@ def depth_order(steps: Sequence[Step], config: Target, patience: int = 0) -> tup
     So patches are used up soon after they are written. Steps whose patches have no room come last. `patience`: cycles
     for which the array may wait for a deeper layer.
     """
-    clocks = Clocks([work_of(step, config) for step in steps], config.memory.latency)
+    clocks = Clocks(flow_of([work_of(step, config) for step in steps]), config.memory.latency)
     live = _Live(steps, config)
     result: list[int] = []
     for group in layer_groups(steps, config):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.tensorize.commands import Key, Step
-from relay_hw.tensorize.schedule.clocks import Clocks, works_of
+from relay_hw.tensorize.schedule.clocks import Clocks, flow_of, works_of
 from relay_hw.tensorize.target import Target
 
 
@@ -26,7 +26,7 @@ def interleaved_order(steps: Sequence[Step], config: Target) -> tuple[int, ...]:
     First choice: the deepest layer whose next step finds its input stored one step before it runs, so that the load
     ahead of it holds up no other load. Otherwise the step that can start first.
     """
-    clocks = Clocks(works_of(steps, config), config.memory.latency)
+    clocks = Clocks(flow_of(works_of(steps, config)), config.memory.latency)
     result: list[int] = []
     for group in layer_groups(steps, config):
         waiting = {layer: [n for n, step in enumerate(steps) if step.layer == layer] for layer in group}

@@ -8,23 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from relay_hw.tensorize.schedule.clocks import Clocks
+from relay_hw.tensorize.schedule.clocks import Clocks, Flow
 from relay_hw.tensorize.schedule.constants import ConstantLoad
 from relay_hw.tensorize.schedule.step_work import Work
 
 
-def load_windows(work: Sequence[Work], loads: Sequence[ConstantLoad], margin: int, latency: int) -> list[int]:
+def starts_of(flow: Flow, latency: int) -> tuple[int, ...]:
+    """When each step starts to compute where constants hold nothing up, and when the last one ends."""
+    clocks = Clocks(flow, latency)
+    starts: list[int] = []
+    for number in range(len(flow.work)):
+        clocks.run_step(number)
+        starts.append(clocks.started)
+    return (*starts, clocks.compute)
+
+
+def load_windows(work: Sequence[Work], starts: Sequence[int], loads: Sequence[ConstantLoad], margin: int) -> list[int]:
     """For each load (in order of deadline) the position of a step; the load is written with that step's look-ahead.
 
     From the last deadline backwards, each load takes the latest free bus cycles that are over `margin` cycles before
     the step that needs it.
     """
-    clocks = Clocks(work, latency)
-    starts: list[int] = []
-    for number in range(len(work)):
-        clocks.run_step(number)
-        starts.append(clocks.started)
-    free = _free_cycles(work, [*starts, clocks.compute])
+    free = _free_cycles(work, starts)
     windows = [0] * len(loads)
     at = len(work) - 1
     for number in range(len(loads) - 1, -1, -1):

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.tensorize.commands import Command
 from relay_hw.tensorize.match.region import read_region
-from relay_hw.tensorize.schedule.clocks import Clocks
+from relay_hw.tensorize.schedule.clocks import Clocks, flow_of
 from relay_hw.tensorize.schedule.constants import ConstantLoad, constant_loads
 from relay_hw.tensorize.schedule.order import interleaved_order, layer_groups
 from relay_hw.tensorize.schedule.plan import plan_steps
-from relay_hw.tensorize.schedule.prefetch import load_windows
+from relay_hw.tensorize.schedule.prefetch import load_windows, starts_of
 from relay_hw.tensorize.schedule.step_work import ByteRange, Work, work_of
 from tests.targets import target_for
 
@@ -29,7 +29,7 @@ def constant(deadline: int, cycles: int) -> ConstantLoad:
 def test_windows_come_before_their_deadlines(work: list[Work], data: st.DataObject, margin: int) -> None:
     chunks = data.draw(st.lists(st.tuples(st.integers(0, len(work) - 1), st.integers(1, 300)), max_size=10))
     loads = [constant(*chunk) for chunk in sorted(chunks)]
-    windows = load_windows(work, loads, margin, 100)
+    windows = load_windows(work, starts_of(flow_of(work), 100), loads, margin)
     assert windows == sorted(windows)
     for load, window in zip(loads, windows, strict=True):
         assert 0 <= window <= load.deadline
@@ -37,22 +37,24 @@ def test_windows_come_before_their_deadlines(work: list[Work], data: st.DataObje
 
 def test_steps_that_start_together_keep_their_order() -> None:
     work = [Work(0, 5, 0, 5, (), ()), Work(1, 5, 0, 5, (), ())]
-    assert load_windows(work, [constant(0, 1)], 0, 100) == [0]
+    assert load_windows(work, starts_of(flow_of(work), 100), [constant(0, 1)], 0) == [0]
 
 
 def test_windows_use_the_gaps_of_the_bus() -> None:
     """Step 1 leaves 700 cycles free and step 2 none: what step 3 needs is loaded during step 1."""
     work = [Work(100, 0, 100, 0, (), ()), Work(1000, 0, 100, 0, (), ()), Work(300, 0, 300, 0, (), ())]
     work += [Work(50, 0, 300, 0, (), ())]
-    assert load_windows(work, [constant(3, 250), constant(3, 250)], 0, 100) == [1, 1]
+    starts = starts_of(flow_of(work), 100)
+    assert load_windows(work, starts, [constant(3, 250), constant(3, 250)], 0) == [1, 1]
 
 
 def test_clocks_wait_for_stored_rows() -> None:
     first = Work(400, 20, 100, 30, (), (ByteRange(("tensor", 1), 0, 512),))
     other = Work(400, 20, 100, 30, (), (ByteRange(("tensor", 1), 512, 1024),))
     reader = Work(10, 1, 50, 5, (ByteRange(("tensor", 1), 256, 600),), ())
-    clocks = Clocks([first, other, reader], 100)
-    assert clocks.producers(2) == (0, 1)
+    flow = flow_of([first, other, reader])
+    clocks = Clocks(flow, 100)
+    assert flow.producers[2] == (0, 1)
     assert clocks.stored(2) is None and clocks.arrival(2) is None
     clocks.run_step(0)
     assert clocks.stored(2) is None
@@ -81,10 +83,10 @@ def test_order_keeps_layers_and_dependences(kit: SimpleNamespace) -> None:
         for layer in {step.layer for step in steps}:
             own = [number for number in order if steps[number].layer == layer]
             assert own == sorted(own)
-        clocks = Clocks([work_of(step, config) for step in steps], config.memory.latency)
+        flow = flow_of([work_of(step, config) for step in steps])
         place = {number: at for at, number in enumerate(order)}
         for number in order:
-            assert all(place[producer] < place[number] for producer in clocks.producers(number))
+            assert all(place[producer] < place[number] for producer in flow.producers[number])
 
 
 def test_constants_are_needed_where_they_say(kit: SimpleNamespace) -> None:

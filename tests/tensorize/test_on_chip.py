@@ -15,11 +15,11 @@ from relay_hw.ir.expr import Function
 from relay_hw.tensorize import Segment, compile_function
 from relay_hw.tensorize.commands import Command, Key, Ref, tensor_key
 from relay_hw.tensorize.compile import _segment  # pyright: ignore[reportPrivateUsage]
-from relay_hw.tensorize.emit.draft import write_draft
-from relay_hw.tensorize.emit.emit import Manner
+from relay_hw.tensorize.emit.draft import prepare, write_draft
+from relay_hw.tensorize.emit.loading import Manner
 from relay_hw.tensorize.match.region import read_region
 from relay_hw.tensorize.refine import Refiner
-from relay_hw.tensorize.schedule.clocks import Clocks
+from relay_hw.tensorize.schedule.clocks import Clocks, flow_of
 from relay_hw.tensorize.schedule.on_chip import cut, forward_on_chip, loops
 from relay_hw.tensorize.schedule.on_chip_schedules import depth_order, forwardable
 from relay_hw.tensorize.schedule.plan import Schedule, lower_layers, plan_steps
@@ -47,7 +47,7 @@ def forced(
     outside |= {load.refs["dram"].key for load in loads} & chosen.keys()
     moved = place_uops(forward_on_chip(steps, chosen, frozenset(outside), config), config)
     ordered = tuple(moved[n] for n in depth_order(moved, config))
-    draft = write_draft(Schedule(region, tiles, ordered), config, Manner(None, dense=True))
+    draft = write_draft(prepare(Schedule(region, tiles, ordered), config), config, Manner(None, dense=True))
     return _segment(draft, "r", config, Refiner()) if draft is not None else None
 
 
@@ -204,7 +204,7 @@ def test_clocks_start_a_step_when_its_patch_is_written() -> None:
     key: Key = ("inp", 1)
     giver = Work(400, 50, 100, 0, (), (), (), (key,))
     taker = Work(10, 1, 0, 5, (), (), (key,), ())
-    clocks = Clocks([giver, taker], 100)
+    clocks = Clocks(flow_of([giver, taker]), 100)
     assert clocks.arrival(1) is None
     clocks.run_step(0)
     arrival = clocks.arrival(1)
