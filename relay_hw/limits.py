@@ -16,7 +16,7 @@ from relay_hw.span import Span
 
 # Axes of an array: numpy 1 knows no more.
 MOST_AXES: Final = 32
-# Constants that come of a model's own weights (a cast, a transposed matrix) may be so many times larger, all together.
+# Constants folded from a model's weights (casts, transposes) may together be larger than them by this factor.
 OF_WEIGHTS: Final = 4
 # Sizes of a tensor may be long numbers, and many of them.
 _LARGEST: Final = 1 << 64

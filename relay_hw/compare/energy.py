@@ -53,7 +53,7 @@ class Shares:
 
 # Fitted to docs/results/energy.json, like registers: `python scripts/energy_fit.py` computes the values.
 SHARES: Final = Shares(products=5.13, scratchpads=0.234, output=2.44, registers=0.00285)
-# Registers of an accelerator: a number, and so many for each bit of a weight that the array takes in a cycle.
+# Registers of an accelerator: a constant, plus this many per weight bit that the array reads in a cycle.
 REGISTERS: Final = (8700, 12.1)
 _WORKING: Final = ("LOAD_BUSY", "COMPUTE_BUSY", "OUTPUT_BUSY", "STORE_BUSY")
 # 64-bit access of a cache: size in bytes and picojoules.

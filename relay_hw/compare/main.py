@@ -51,7 +51,7 @@ from relay_hw.support.progress import IDLE, SILENT, Progress, ProgressStep
 Array = NDArray[Any]
 Data = Mapping[str, Array]
 
-# Of so many launches of calibration data, one is kept from the strategies.
+# One launch of this many of calibration data is held out from the strategies.
 HELD_OUT: Final = 4
 
 

@@ -52,7 +52,7 @@ def explore(
     """Compile `mod` for the points of a space and find their Pareto front.
 
     `calibration` has inputs by name, samples first; `data`: with labels or targets too, for how accurate each strategy
-    is. `params` are bound as constants. `watch` is told what is known after each round.
+    is. `params` are bound as constants. `watch` is called with the results after each round.
 
     Raises RelayHwError, AccelError: each with one sentence.
     """

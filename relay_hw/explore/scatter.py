@@ -22,7 +22,7 @@ from relay_hw.compare.plots import (
 )
 from relay_hw.support.quote import html
 
-# Of so many marks on the line at most, each has its name beside it; of others it is in the hint alone.
+# Up to this many marks on the front have their names beside them; other names are in tooltips only.
 _NAMED: Final = 14
 
 

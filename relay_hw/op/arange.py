@@ -53,7 +53,7 @@ ARANGE = Op(
     _arange_type,
     _arange,
     attrs_type=ArangeAttrs,
-    doc="start, start + step, ... before stop, which are values",
+    doc="start, start + step, ... before stop, from run-time values",
 )
 
 

@@ -121,7 +121,7 @@ DEPTH_TO_SPACE = Op(
     gradient=one_argument(_depth_slope),
     pattern=FusionPattern.INJECTIVE,
     traits=PERMUTES,
-    doc="channels spread over blocks of pixels",
+    doc="channels rearranged into blocks of pixels",
 )
 
 SPACE_TO_DEPTH = Op(
@@ -133,7 +133,7 @@ SPACE_TO_DEPTH = Op(
     gradient=one_argument(_space_slope),
     pattern=FusionPattern.INJECTIVE,
     traits=PERMUTES,
-    doc="blocks of pixels stacked as channels",
+    doc="blocks of pixels rearranged into channels",
 )
 
 

@@ -108,7 +108,7 @@ EINSUM = Op(
     _einsum,
     attrs_type=EinsumAttrs,
     traits=ANCHOR,
-    doc="products summed as the equation says",
+    doc="products summed by Einstein's convention",
 )
 
 
@@ -143,7 +143,13 @@ def _cumprod(attrs: ScanAttrs, values: Sequence[Array], result: Type) -> Array:
 
 
 CUMPROD = Op(
-    "cumprod", 1, _cumprod_type, _cumprod, attrs_type=ScanAttrs, traits=KEEPS_AXES, doc="running products along an axis"
+    "cumprod",
+    1,
+    _cumprod_type,
+    _cumprod,
+    attrs_type=ScanAttrs,
+    traits=KEEPS_AXES,
+    doc="cumulative products along an axis",
 )
 
 
@@ -172,7 +178,7 @@ CUMULATIVE = Op(
     _cumulative_type,
     _cumulative,
     attrs_type=DynScanAttrs,
-    doc="running sums or products along an axis that is a value",
+    doc="cumulative sums or products along a run-time axis",
 )
 
 
@@ -224,9 +230,7 @@ def _reduce(attrs: DynReduceAttrs, values: Sequence[Array], result: Type) -> Arr
     return value if attrs.keepdims else value.squeeze(axes)
 
 
-REDUCE = Op(
-    "onnx.reduce", 2, _reduce_type, _reduce, attrs_type=DynReduceAttrs, doc="a reduction over axes that are a value"
-)
+REDUCE = Op("onnx.reduce", 2, _reduce_type, _reduce, attrs_type=DynReduceAttrs, doc="a reduction over run-time axes")
 
 
 def reduce(data: Expr, axes: Expr, kind: str, keepdims: bool = True) -> Call:

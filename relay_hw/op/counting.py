@@ -113,7 +113,7 @@ COUNT_GRAMS = Op(
     _grams_type,
     _count_grams,
     attrs_type=GramAttrs,
-    doc="how often each n-gram of a pool is there",
+    doc="counts of each n-gram of a pool",
 )
 
 
@@ -179,7 +179,12 @@ def _tree_ensemble(attrs: TreeAttrs, values: Sequence[Array], result: Type) -> A
 
 
 TREE_ENSEMBLE = Op(
-    "onnx.tree_ensemble", 4, _trees_type, _tree_ensemble, attrs_type=TreeAttrs, doc="leaves of decision trees, added up"
+    "onnx.tree_ensemble",
+    4,
+    _trees_type,
+    _tree_ensemble,
+    attrs_type=TreeAttrs,
+    doc="sums of the leaves of decision trees",
 )
 
 

@@ -165,7 +165,7 @@ MATMUL = Op(
     gradient=_matmul_gradient,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     traits=ANCHOR,
-    doc="matrix product, each side transposed if asked",
+    doc="matrix product, each side optionally transposed",
 )
 
 

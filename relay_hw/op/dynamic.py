@@ -124,7 +124,7 @@ RESHAPE = Op(
     gradient=_reshape_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,
-    doc="reshape to sizes that are a value",
+    doc="reshape to run-time sizes",
 )
 
 
@@ -157,7 +157,7 @@ SQUEEZE = Op(
     gradient=_reshape_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,
-    doc="axes of size 1 removed that are a value",
+    doc="run-time axes of size 1 removed",
 )
 
 
@@ -190,7 +190,7 @@ EXPAND_DIMS = Op(
     gradient=_reshape_gradient,
     pattern=INJECTIVE,
     traits=RESHAPES,
-    doc="new axes of size 1 before an axis that is a value",
+    doc="new axes of size 1 before a run-time axis",
 )
 
 
@@ -230,7 +230,7 @@ BROADCAST_TO = Op(
     gradient=_broadcast_gradient,
     pattern=FusionPattern.BROADCAST,
     traits=MOVES,
-    doc="broadcast_to sizes that are a value",
+    doc="broadcast_to run-time sizes",
 )
 
 
@@ -266,7 +266,7 @@ FULL = Op(
     lambda attrs, values, result: np.full(_sizes("dyn.full", values[1]), values[0], out_type(result).dtype),
     attrs_type=DynInitAttrs,
     gradient=_full_gradient,
-    doc="one value in a shape that is a value",
+    doc="one value in a run-time shape",
 )
 
 
@@ -287,7 +287,7 @@ TILE = Op(
     lambda attrs, values, result: np.tile(values[0], _sizes("dyn.tile", values[1])),
     pattern=FusionPattern.BROADCAST,
     traits=MOVES,
-    doc="the tensor repeated as often as a value says",
+    doc="the tensor repeated by run-time counts",
 )
 
 
@@ -332,7 +332,7 @@ STRIDED_SLICE = Op(
     attrs_type=DynStridedSliceAttrs,
     pattern=INJECTIVE,
     traits=MOVES | KEEPS_AXES,
-    doc="strided_slice whose begin, end and strides are values",
+    doc="strided_slice whose begin, end and strides are run-time values",
 )
 
 
@@ -361,7 +361,7 @@ def _topk(attrs: TopkAttrs, values: Sequence[Array], result: Type) -> object:
     return found if attrs.ret_type == "both" else found[attrs.ret_type == "indices"]
 
 
-TOPK = Op("dyn.topk", 2, _topk_type, _topk, attrs_type=TopkAttrs, doc="topk whose k is a value")
+TOPK = Op("dyn.topk", 2, _topk_type, _topk, attrs_type=TopkAttrs, doc="topk whose k is a run-time value")
 
 
 def topk(
@@ -398,7 +398,7 @@ PAD = Op(
     attrs_type=DynPadAttrs,
     pattern=INJECTIVE,
     traits=KEEPS_AXES,
-    doc="nn.pad by values",
+    doc="nn.pad by run-time widths",
 )
 
 
@@ -423,7 +423,9 @@ def _one_hot(attrs: OneHotAttrs, values: Sequence[Array], result: Type) -> Array
     return np.where(np.expand_dims(indices, axis) == places, values[1], values[2]).astype(out_type(result).dtype)
 
 
-ONE_HOT = Op("dyn.one_hot", 4, _one_hot_type, _one_hot, attrs_type=OneHotAttrs, doc="one_hot whose depth is a value")
+ONE_HOT = Op(
+    "dyn.one_hot", 4, _one_hot_type, _one_hot, attrs_type=OneHotAttrs, doc="one_hot whose depth is a run-time value"
+)
 
 
 def one_hot(indices: Expr, on_value: Expr, off_value: Expr, depth: Expr, axis: int, dtype: str) -> Call:

@@ -143,7 +143,7 @@ GATHER = Op(
     gradient=_gather_gradient,
     pattern=FusionPattern.INJECTIVE,
     traits=MOVES,
-    doc="for every index the element at that place of the axis, the other places kept",
+    doc="for every index the element at that position of the axis, with the other coordinates unchanged",
 )
 
 
@@ -261,7 +261,7 @@ GATHER_ND = Op(
     gradient=_gather_nd_gradient,
     pattern=FusionPattern.INJECTIVE,
     traits=MOVES,
-    doc="slices of the data by indices whose first axis counts the coordinates",
+    doc="slices of the data at indices whose first axis holds the coordinates",
 )
 
 
@@ -352,7 +352,7 @@ ONE_HOT = Op(
     attrs_type=OneHotAttrs,
     gradient=_one_hot_gradient,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
-    doc="along a new axis the one value at the index, the other value elsewhere",
+    doc="along a new axis, one value at the index and the other value elsewhere",
 )
 
 

@@ -179,7 +179,7 @@ RESIZE = Op(
     _resize_type,
     _resize,
     attrs_type=ResizeAttrs,
-    doc="axes resampled by factors or to sizes of run time",
+    doc="axes resampled by run-time factors or to run-time sizes",
 )
 
 
@@ -281,7 +281,7 @@ GRID_SAMPLE = Op(
     _grid_type,
     _grid_sample,
     attrs_type=GridSampleAttrs,
-    doc="images sampled at the places that a grid of coordinates in [-1, 1] names",
+    doc="images sampled at a grid of coordinates in [-1, 1]",
 )
 
 

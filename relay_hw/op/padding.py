@@ -147,7 +147,7 @@ MIRROR_PAD = Op(
     gradient=_mirror_pad_gradient,
     pattern=FusionPattern.INJECTIVE,
     traits=MOVES | KEEPS_AXES,
-    doc="elements mirrored at the border, which SYMMETRIC repeats",
+    doc="padding by elements mirrored at the border, which SYMMETRIC repeats",
 )
 
 

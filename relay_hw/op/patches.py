@@ -67,7 +67,12 @@ def _col2im(attrs: PatchAttrs, values: Sequence[Array], result: Type) -> Array:
 
 
 COL2IM = Op(
-    "onnx.col2im", 3, _col2im_type, _col2im, attrs_type=PatchAttrs, doc="columns of windows added up to their image"
+    "onnx.col2im",
+    3,
+    _col2im_type,
+    _col2im,
+    attrs_type=PatchAttrs,
+    doc="the image whose windows are the columns; overlaps are added",
 )
 
 

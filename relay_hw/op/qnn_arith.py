@@ -92,7 +92,7 @@ QNN_CONV2D = Op(
     attrs_type=Conv2DAttrs,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
     traits=ANCHOR,
-    doc="convolution of (data - zero point) with (weight - zero point) in int32; padding stands for 0",
+    doc="convolution of (data - zero point) with (weight - zero point) in int32; padding represents 0",
 )
 
 
@@ -290,7 +290,7 @@ QNN_CONCATENATE = Op(
     attrs_type=ConcatenateAttrs,
     pattern=FusionPattern.INJECTIVE,
     traits=ALONG_AXIS,
-    doc="quantized tensors brought to one scale and zero point and joined",
+    doc="quantized tensors requantized to one scale and zero point and concatenated",
 )
 
 

@@ -61,7 +61,7 @@ ARGWHERE = Op(
     rule("argwhere", 1)(lambda attrs, x: TensorType((ANY, x.rank), "int32")),
     lambda attrs, values, result: np.argwhere(values[0]).reshape(-1, np.ndim(values[0])).astype(np.int32),
     gradient=nothing,
-    doc="the places of the elements that are not zero, one a row",
+    doc="the indices of the elements that are not zero, one per row",
 )
 
 
@@ -145,7 +145,7 @@ REVERSE_SEQUENCE = Op(
     gradient=_reverse_sequence_gradient,
     pattern=FusionPattern.INJECTIVE,
     traits=PERMUTES | KEEPS_AXES,
-    doc="the first elements of each sequence in reverse order, as many as its length says",
+    doc="the first elements of each sequence, up to its length, in reverse order",
 )
 
 
@@ -185,7 +185,7 @@ UNIQUE = Op(
     _unique_type,
     _unique,
     attrs_type=UniqueAttrs,
-    doc="unique elements or slices, where each came first, which one each is, how often each is there",
+    doc="unique elements or slices, their first indices, inverse indices and counts",
 )
 
 
@@ -249,7 +249,7 @@ NON_MAX_SUPPRESSION = Op(
     _boxes_type,
     _non_max_suppression,
     attrs_type=BoxAttrs,
-    doc="rows (batch, class, box) of the best boxes that overlap no better one of their class too much",
+    doc="rows (batch, class, box) of the best boxes, without those that overlap a better one of their class too much",
 )
 
 

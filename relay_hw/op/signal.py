@@ -98,7 +98,7 @@ DYN_DFT = Op(
     _dyn_dft_type,
     _dyn_dft,
     attrs_type=DynDFTAttrs,
-    doc="Fourier transform along an axis that is a value",
+    doc="Fourier transform along a run-time axis",
 )
 
 

@@ -145,7 +145,7 @@ SIMULATED_FORMAT = Op(
     gradient=_same_gradient,
     pattern=FusionPattern.OPAQUE,
     traits=ALONG_AXIS,
-    doc="data as numbers of a small floating-point format",
+    doc="data rounded to a small floating-point format",
 )
 
 

@@ -104,7 +104,7 @@ SORT = Op(
     attrs_type=ArgsortAttrs,
     gradient=_sort_gradient,
     traits=KEEPS_SCALE | KEEPS_AXES,
-    doc="the elements of an axis in order",
+    doc="the elements of an axis, sorted",
 )
 
 
@@ -129,7 +129,7 @@ ARGSORT = Op(
     attrs_type=ArgsortAttrs,
     gradient=nothing,
     traits=KEEPS_AXES,
-    doc="the places of an axis' elements in order",
+    doc="the indices that sort an axis",
 )
 
 
@@ -171,7 +171,7 @@ def _topk_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     return (_returned(x, places, values, attrs.axis),)
 
 
-TOPK = Op("topk", 1, _topk_type, _topk, attrs_type=TopkAttrs, gradient=_topk_gradient, doc="the first k in order")
+TOPK = Op("topk", 1, _topk_type, _topk, attrs_type=TopkAttrs, gradient=_topk_gradient, doc="the k largest or smallest")
 
 
 def topk(
@@ -208,7 +208,7 @@ SEARCHSORTED = Op(
     _searchsorted,
     attrs_type=SearchSortedAttrs,
     gradient=nothing,
-    doc="where values belong in an ordered sequence",
+    doc="insertion indices of values in a sorted sequence",
 )
 
 
@@ -255,7 +255,7 @@ CUMSUM = Op(
     attrs_type=ScanAttrs,
     gradient=one_argument(_cumsum_slope),
     traits=KEEPS_AXES,
-    doc="running sums along an axis",
+    doc="cumulative sums along an axis",
 )
 
 

@@ -32,14 +32,14 @@ from relay_hw.support.progress import SILENT, Progress
 from relay_hw.transform.graph import dataflow_order, op_name
 
 Array = NDArray[Any]
-# From that many samples on some are held back: one of so many, and no more than MOST.
+# One sample of this many is held out, at most MOST; all samples calibrate if there are fewer.
 EVERY: Final = 16
 MOST: Final = 8
-# Of fewer samples, which all calibrate, so many are tried.
+# With fewer samples, all calibrate, and this many check.
 OF_FEW: Final = 4
 # How often layers are put back to float before the whole attempt is given up.
 ROUNDS: Final = 8
-# Rounds in a row that bring no wrong tensor nearer by so many dB, after which others would not either.
+# Give up after this many rounds in a row that improve no wrong tensor by this many dB.
 STALLED: Final = 2
 NEARER_DB: Final = 0.1
 # Fewer values than these say nothing about how a tensor varies.

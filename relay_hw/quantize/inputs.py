@@ -34,7 +34,7 @@ LEAST_CORRELATION: Final = 0.3
 MOST: Final = 0.999
 # A shift of the ends as a share of the range.
 LEAST_END: Final = 0.2
-# Largest values so many times apart are another scale.
+# Largest values that differ by this factor indicate another scale.
 OTHER_SCALE: Final = 16.0
 
 

@@ -82,7 +82,7 @@ class Strategy:
     average over samples), `global_scale`; `weight_range` of weights.
     Weights: `weight_group`: so many neighbouring inputs share a factor, by which weights of at most 4 bits are
     multiplied (0: none do); `weight_rounding` with `seed`; `equalize`, `twins`, `bias_correction`; `steps` of AdaRound;
-    `augment`: methods that fit weights to data meet so many more samples, made of each that is given.
+    `augment`: methods that fit weights to data get this many additional samples per given one.
     Exceptions: `first_layer`, `last_layer`, `dense_layers`, `depthwise_layers`, `layers`.
     Search: `budget` and `budget_share` of what int8 takes, `mixed_bits` to choose from; `candidates`: names of
     strategies, of which the one with the least noise on held-out calibration data is taken.

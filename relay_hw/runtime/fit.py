@@ -1,6 +1,6 @@
 """Checks that the parts of a build match: inputs and outputs those of `main`, regions their functions.
 
-In: records of a manifest and functions, each sound by itself. Out: nothing, or ArtifactError.
+In: records of a manifest and functions, each valid on its own. Out: nothing, or ArtifactError.
 """
 
 from __future__ import annotations

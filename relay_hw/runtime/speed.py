@@ -28,7 +28,7 @@ from relay_hw.target.accel.board import OnBoard
 from relay_hw.target.accel.residency import Footprints
 from relay_hw.target.accel.steady import steady
 
-# The last of so many samples is one among many: programs have windows of their own by the third.
+# The last of these samples is in steady state: by the third, programs have their own windows.
 _SAMPLES = 4
 # Time per sample: the difference between a long and a short batch, divided by the additional samples.
 _SHORT_BATCH, _LONG_BATCH = 4, 8

@@ -20,7 +20,7 @@ def told_board(manifest: Manifest, asked: str | None) -> OnBoard | None:
 def told_memory(manifest: Manifest, asked: str | None, board: str | None = None) -> tuple[str, str]:
     """The memory model to use: the build's, unless another one or a board is asked for.
 
-    With what is to be said about that. Raises ConfigError for a memory that there is not, InputError for two, for a
+    Also returns a warning. Raises ConfigError for an unknown memory, InputError for two, for a
     board that the build cannot run on, or for a build for another target.
     """
     own, config = manifest.memory_model, manifest.sizes

@@ -120,7 +120,7 @@ def bound(what: int, most: int) -> None:
 
 
 def bound_memory(more_bytes: int) -> None:
-    """Let this process take so many bytes of addresses more than it has now, or in all where no system tells these."""
+    """Limit address space to this many bytes more than now, or in total if the current size is unknown."""
     import resource
 
     told = Path("/proc/self/statm")

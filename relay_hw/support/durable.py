@@ -34,7 +34,7 @@ _LATE: Final = (errno.ENOENT, errno.EEXIST, errno.ENOTEMPTY)
 _TRIES: Final = 8
 # Largest file that is read whole; sparse files take no disk space, whatever their size.
 MOST_BYTES: Final = 8 << 30
-# A hole of so many bytes costs no more than a network does.
+# A hole of this many bytes costs no more than a network does.
 _MAY_BE_HOLLOW: Final = 1 << 26
 
 

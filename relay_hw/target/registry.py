@@ -14,7 +14,7 @@ from relay_hw.errors import InputError
 from relay_hw.target.accel.rules import NAME as ACCEL
 from relay_hw.target.base import Target
 
-# From a variant, empty for the usual one, to the target. Raises InputError for a variant that there is not.
+# From a variant, empty for the default one, to the target. Raises InputError for an unknown variant.
 Make = Callable[[str], Target]
 GROUP: Final = "relay_hw.targets"
 HOST_NAMES: Final = ("host", "numpy", "llvm", "cuda", "opencl", "none", "tvm", "machine")

@@ -19,7 +19,7 @@ TILES = 4
 MAX_UNROLL = 7
 # Threads of a block that does elementwise work.
 THREADS = 256
-# A thread sums up to so many elements alone; more are better shared among threads.
+# A thread sums up to this many elements alone; more are better shared among threads.
 MAX_ALONE = 128
 
 

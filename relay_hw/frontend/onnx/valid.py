@@ -114,7 +114,7 @@ def _check_attribute(attr: Any, node: Any, what: str) -> None:
         # Implementations differ in what another number means.
         raise InputError(f"{attr.name} of {what} must be 0 or 1, not {attr.i}")
     if attr.name == "num_outputs" and (attr.ref_attr_name or attr.i != len(node.output)):
-        # onnx writes a type for each output that there is into room for as many as are said.
+        # onnx writes the types of all outputs into a list of the declared length.
         said = f"attribute {attr.ref_attr_name}" if attr.ref_attr_name else f"{attr.i}"
         raise InputError(f"num_outputs of {what} must be its {len(node.output)} outputs, not {said}")
 

@@ -80,7 +80,7 @@ def to_weight(p: ConvCall, wide: Expr, wide_shape: Sequence[int], small: Expr, s
         dilation=p.attrs.strides,
         groups=groups,
     )
-    # Data that the stride leaves over would meet weights that there are not.
+    # Data that the stride leaves over would need weights that do not exist.
     shape = (inner, small_shape[1], *p.weight_shape[2:])
     return ops().transpose(first(found, shape) if _is_left_over(p, wide_shape, small_shape) else found, swap)
 

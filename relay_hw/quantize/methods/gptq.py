@@ -24,7 +24,7 @@ def covariance(left: Float64, right: Float64) -> Float64:
 def damped(moments: Float64, count: int) -> Float64:
     """The moments of `count` columns, with a share of their mean added to the diagonal.
 
-    The share grows where columns are few for what is to be told from them; inputs that never change do no harm.
+    The share grows with few columns; inputs that never change do no harm.
     """
     diagonal = np.einsum("gkk->gk", moments)
     share = DAMPING + SHRINKAGE * moments.shape[1] / count

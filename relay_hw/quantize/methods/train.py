@@ -38,7 +38,7 @@ Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 SAMPLES: Final = 256
 BATCH: Final = 16
-HELD_OUT: Final = 4  # one sample of so many is kept to choose by
+HELD_OUT: Final = 4  # one sample of this many is used for validation
 _WANTED: Final = "quantize.wanted"
 _DECAY_FIRST, _DECAY_SECOND = 0.9, 0.999
 # Of one step at a learning rate of 1: integers of a weight, share of a bias's range.

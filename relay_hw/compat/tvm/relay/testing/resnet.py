@@ -106,7 +106,7 @@ def get_net(
     dtype: str = "float32",
     **options: Any,
 ) -> Function:
-    """The network of `num_layers` layers. Raises InputError for a number that there is no such network of."""
+    """The network of `num_layers` layers. Raises InputError for a number without such a network."""
     shape = (batch_size, *image_shape)
     if shape[layout.index("H")] <= 32:
         depth, is_deep = num_layers - 2, num_layers >= 164
