@@ -1,4 +1,4 @@
-"""What a quantized network costs on hardware: cycles and bytes from the cycle simulator, energy from its counters.
+"""The hardware cost of a quantized network: cycles and bytes from the cycle simulator, energy from its counters.
 
 In: a float module and its quantized form, places. Out: `Cost` in each place that suits it, the fastest first, or the
 reason why there is none.

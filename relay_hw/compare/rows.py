@@ -170,7 +170,7 @@ def row_json(row: Row) -> dict[str, Any]:
 
 
 def layer_json(layer: LayerRow) -> dict[str, Any]:
-    """One layer, its histogram included."""
+    """One layer with its histogram, for `report.json`."""
     return {
         "name": layer.name,
         "operator": layer.operator,

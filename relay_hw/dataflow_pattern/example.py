@@ -18,7 +18,7 @@ from relay_hw.ir.visit import post_order
 
 
 def expr_pattern(root: Expr) -> DFPattern:
-    """One wildcard a variable, a constant for each constant. Raises UnsupportedError for other nodes than calls,
+    """A wildcard for each variable, a constant for each constant. Raises UnsupportedError for other nodes than calls,
     tuples, projections and conditionals."""
     memo: dict[Expr, DFPattern] = {}
     for node in post_order(root):

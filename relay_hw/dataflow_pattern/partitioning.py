@@ -17,7 +17,7 @@ Check = Callable[[Expr], bool]
 def partition(
     pattern: DFPattern, expr: Expr, attrs: Mapping[str, Any] | None = None, check: Check | None = None
 ) -> Expr:
-    """Each match becomes a call of a function with `attrs` and `PartitionedFromPattern`.
+    """Turn each match into a call of a function with `attrs` and `PartitionedFromPattern`.
 
     Constants that a constant pattern matched lie in the function, everything else that it reads is a parameter. A
     match is left alone where something outside reads one of its inner nodes, or where `check(root)` refuses it.

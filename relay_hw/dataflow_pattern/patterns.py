@@ -35,19 +35,19 @@ class DFPattern:
         return is_op("divide")(self, other)
 
     def has_attr(self, attrs: Mapping[str, Any]) -> AttrPattern:
-        """Of the nodes that match, those with these attributes."""
+        """Restrict the pattern to nodes with these attributes."""
         return AttrPattern(self, attrs)
 
     def has_type(self, ty: Type) -> TypePattern:
-        """Of the nodes that match, those of this type."""
+        """Restrict the pattern to nodes of this type."""
         return TypePattern(self, ty)
 
     def has_dtype(self, dtype: str) -> DataTypePattern:
-        """Of the nodes that match, the tensors of this element type."""
+        """Restrict the pattern to tensors of this element type."""
         return DataTypePattern(self, dtype)
 
     def has_shape(self, shape: Sequence[Dim]) -> ShapePattern:
-        """Of the nodes that match, the tensors of this shape."""
+        """Restrict the pattern to tensors of this shape."""
         return ShapePattern(self, tuple(shape))
 
     def optional(self, option_constructor: Callable[[DFPattern], DFPattern]) -> DFPattern:

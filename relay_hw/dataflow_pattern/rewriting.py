@@ -21,7 +21,7 @@ Apply = Callable[[Expr, Expr, "NodeMap"], Expr]
 
 
 class NodeMap(Mapping[DFPattern, Sequence[Expr]]):
-    """What each part of the pattern stands for, each in a list of one, as callbacks in Relay read it."""
+    """The node of each part of the pattern, each in a list of one, as callbacks in Relay read it."""
 
     def __init__(self, nodes: Matches) -> None:
         self._nodes = nodes
@@ -51,7 +51,7 @@ class DFPatternCallback:
         self.rewrite_once = rewrite_once
 
     def callback(self, pre: Expr, post: Expr, node_map: NodeMap) -> Expr:
-        """What stands for the match."""
+        """The replacement of a match."""
         raise InputError(f"{type(self).__name__} must have a method callback(pre, post, node_map)")
 
     def rewrite(self, expr: Expr) -> Expr:

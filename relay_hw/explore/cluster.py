@@ -31,7 +31,7 @@ class Cluster:
         client.register_plugin(_BenchPlugin(setting), name=_PLUGIN)
 
     def measure(self, designs: Mapping[str, Design]) -> Iterator[Answer]:
-        """Each of them, as workers have them."""
+        """Measure each of them; yields in order of completion."""
         futures = [self._client.submit(_task, key, design, pure=False) for key, design in designs.items()]
         for _, found in as_completed(futures, with_results=True):
             yield found

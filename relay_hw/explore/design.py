@@ -23,7 +23,7 @@ from relay_hw.target.accel.clock import STANDARD
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What points begin with, and where they must have room: `config`, the text of a `memory` model or a `board` that
+    """What points start from, and the part that they must fit: `config`, the text of a `memory` model or a `board` that
     has one, the name of a `strategy`, an assumed `clock_hz`, a `part`."""
 
     config: AccelConfig

@@ -88,7 +88,7 @@ class Findings:
         return self.design(number).config
 
     def share(self, row: Row) -> float | None:
-        """Its share of the part."""
+        """A design's share of the part."""
         return row.placed.area.share(self.part) if row.placed is not None else None
 
     def of(self, state: State) -> list[Row]:

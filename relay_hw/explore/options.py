@@ -98,7 +98,7 @@ class ExploreOptions:
         return self.space or usual_space(base.config)
 
     def find_objectives(self, has_data: bool) -> tuple[Objective, ...]:
-        """Those asked for, or the usual ones. Raises InputError for accuracy without data."""
+        """The objectives asked for, or the default ones. Raises InputError for accuracy without data."""
         if self.objectives is None:
             usual = (Objective.MS if self._has_clock else Objective.CYCLES, Objective.AREA, Objective.ENERGY)
             return (*usual, Objective.ACCURACY) if has_data else usual

@@ -95,7 +95,7 @@ class Forms:
         self._digests = [samples and samples.digest() for samples in (given.calibration, given.test)]
 
     def prepared(self, forms: Sequence[Form]) -> Prepared:
-        """All of these forms. Raises QuantizeError."""
+        """Prepare all of these forms. Raises QuantizeError."""
         texts: dict[Form, str] = {}
         works: dict[Form, Work] = {}
         accuracies: dict[Form, float] = {}

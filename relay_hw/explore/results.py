@@ -50,7 +50,7 @@ def read_measured(content: Mapping[str, Any]) -> Measured:
 
 
 class State(Enum):
-    """What became of a point."""
+    """The state of a point: measured, skipped or refused."""
 
     DONE = "measured"
     SKIPPED = "skipped"
@@ -70,12 +70,12 @@ class Row:
 
     @property
     def number(self) -> int:
-        """In the grid."""
+        """The number of the point in the grid."""
         return self.point.number
 
     @property
     def milliseconds(self) -> float | None:
-        """Of an inference, at the clock that was asked for."""
+        """Milliseconds of an inference at the assumed clock."""
         if self.placed is None or self.measured is None or not self.placed.design.clock_hz:
             return None
         return 1000 * self.measured.cycles / self.placed.design.clock_hz

@@ -35,7 +35,7 @@ class Here:
         self._bench = Bench(setting)
 
     def measure(self, designs: Mapping[str, Design]) -> Iterator[Answer]:
-        """Each of them, one after the other."""
+        """Measure each of them, one after the other."""
         for key, design in designs.items():
             yield self._bench.answer(key, design)
 

@@ -19,7 +19,7 @@ from relay_hw.op.dynamic import numbers, vector_length
 
 @dataclass(frozen=True, slots=True)
 class PatchAttrs(Attrs):
-    """One number a spatial axis; `padding` are all beginnings, then all ends."""
+    """One number per spatial axis; `padding`: all beginnings, then all ends."""
 
     strides: tuple[int, ...] = (1, 1)
     dilation: tuple[int, ...] = (1, 1)

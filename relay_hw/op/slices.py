@@ -48,7 +48,7 @@ class StridedSliceAttrs(Attrs):
 
 
 def slices(attrs: StridedSliceAttrs, rank: int) -> tuple[slice, ...]:
-    """One Python slice an axis. Raises TypeCheckError if the attributes do not fit."""
+    """One Python slice per axis. Raises TypeCheckError if the attributes do not fit."""
     if attrs.slice_mode not in ("end", "size"):
         raise TypeCheckError(f"slice_mode of strided_slice must be end or size, not {attrs.slice_mode}")
     axes = attrs.axes if attrs.axes else tuple(range(len(attrs.begin)))

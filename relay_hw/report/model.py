@@ -98,7 +98,7 @@ HOST_PARTS: Final = ("tvm", "numpy", "machine")
 
 @dataclass(frozen=True, slots=True)
 class SegmentRow:
-    """What one function cost over a run of some samples. `where`: the name of a target, or one of HOST_PARTS.
+    """The cost of one function over a run of some samples. `where`: the name of a target, or one of HOST_PARTS.
 
     `seconds`: wall-clock time, which for a simulated accelerator is that of the simulator; `cycles`: of its launches.
     """

@@ -27,7 +27,7 @@ class Figure:
 @dataclass(frozen=True, slots=True)
 class Speed:
     """Figures of an inference on a board, each with what the one before it leaves out: the accelerator's launches, the
-    line to the board, the host's operators. `is_routed`: whether a bitstream has met `clock_hz`."""
+    link to the board, the host's operators. `is_routed`: whether a bitstream has met `clock_hz`."""
 
     board: str
     clock_hz: int

@@ -1,6 +1,6 @@
 """Options of a build. In: one record. Out: the target, the host target, the strategy.
 
-Every choice has a default; what cannot go together is refused when the record is made.
+Every option has a default; conflicting ones are refused when the record is created.
 """
 
 from __future__ import annotations

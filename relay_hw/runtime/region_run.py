@@ -1,4 +1,4 @@
-"""One launch of a region as the exact simulator timed it. In: program, timing, layers. Out: `RegionRun`."""
+"""The record of a region's launch on the cycle simulator. In: program, timing, layers. Out: `RegionRun`."""
 
 from __future__ import annotations
 

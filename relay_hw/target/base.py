@@ -97,7 +97,7 @@ class Request:
     """Options for compiling regions. `calls`: regions in the order in which one inference launches them.
 
     `resident`: constants may stay on the device between launches; `tune`: seconds to search for faster schedules, whose
-    results are kept in the folder `cache`; `progress` hears of long steps. A target may have no use for these.
+    results are kept in the folder `cache`; `progress` receives long steps. A target may have no use for these.
     """
 
     calls: tuple[str, ...]

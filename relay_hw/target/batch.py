@@ -20,7 +20,7 @@ class BatchRules:
 
     @property
     def name(self) -> str:
-        """Of the target."""
+        """The target's name."""
         return self.target.name
 
     @property

@@ -52,7 +52,7 @@ class PassTimingInstrument(PassInstrument):
         timing.seconds = self._clock() - start
 
     def render(self) -> str:
-        """One line a pass: milliseconds in all, milliseconds of its own, share of the pass around it, name."""
+        """One line per pass: total milliseconds, milliseconds of its own, share of the pass around it, name."""
         total = sum(timing.seconds for timing in self.timings)
         lines: list[str] = []
         for timing in self.timings:

@@ -15,7 +15,7 @@ Entry = tuple[str, DFPattern] | tuple[str, DFPattern, Callable[[Expr], bool]]
 
 
 class MergeComposite(FunctionPass):
-    """Each match of an entry of `pattern_table` becomes a call of a function with the attribute `Composite`.
+    """Turns each match of an entry of `pattern_table` into a call of a function with the attribute `Composite`.
 
     Entries are tried in their order, so that larger patterns stand first. Matches never enter other composites.
     """

@@ -154,7 +154,7 @@ class Env:
         self.types: Mapping[TypeVar, Type] = {**inherited, **types} if types else inherited
 
     def bind(self, var: Var, value: PartialValue) -> None:
-        """From here on `var` has `value`."""
+        """Bind `var` to `value`."""
         self._values[var] = value
 
     def find(self, var: Var) -> PartialValue | None:

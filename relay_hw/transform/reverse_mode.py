@@ -236,7 +236,7 @@ class Reverser:
         return self.constant(var, var.type)
 
     def bind(self, var: Var, symbol: Symbol) -> None:
-        """From here on `var` stands for `symbol`."""
+        """Bind `var` to `symbol`."""
         self._env[var] = symbol
 
     def _atom(self, node: Expr, name: str) -> Recursion[Symbol]:

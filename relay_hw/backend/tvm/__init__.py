@@ -25,7 +25,7 @@ PLAN_SUFFIX = ".json"
 
 @dataclass(frozen=True, slots=True)
 class BuiltLibrary:
-    """What loading needs besides the file: the CPU level, and what each packed function computes.
+    """What loading a library needs besides the file: the CPU level, and what each packed function computes.
 
     `left_to_numpy`: per host function the operators that Relax lacks or means differently. `functions`: those that the
     library holds; numpy computes the others.

@@ -80,7 +80,7 @@ class Emitter:
         return self.emit(Call(self._nil, (), type_args=(item,)), list_of(item))
 
     def cons(self, head: Value, tail: Value) -> Value:
-        """One more element in front."""
+        """A list with one more element in front."""
         return self.emit(Call(self._cons, (head.expr, tail.expr), type_args=(head.type,)), tail.type)
 
     def list(self, items: Sequence[Value]) -> Value:

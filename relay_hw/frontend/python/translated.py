@@ -1,4 +1,4 @@
-"""What becomes of decorated functions: a Relay function with what it needs, and what a translation asks of others."""
+"""Results of translating decorated functions: Relay functions, and the interface of translations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Decorated(Protocol):
     is_model: bool
 
     def is_open(self, batch: int | None) -> bool:
-        """Whether the function is being translated: it calls itself."""
+        """Whether the function is being translated, so that a call of it is recursive."""
         ...
 
     def translated(self, batch: int | None = None) -> Translated:
@@ -26,7 +26,7 @@ class Decorated(Protocol):
         ...
 
     def declared_type(self, batch: int | None) -> FuncType | None:
-        """The type that the annotations tell; None without one of the result."""
+        """The type by the annotations; None without one of the result."""
         ...
 
     def module(self, batch: int | None = None) -> IRModule:

@@ -48,7 +48,7 @@ def widest(options: Options) -> list[Option]:
 
 
 def quietest(options: Options, allowed: float) -> list[Option]:
-    """One option a layer with the least noise whose cost is at most `allowed`.
+    """The choice of one option per layer with the least noise whose cost is at most `allowed`.
 
     Raises QuantizeError for none, UnsupportedError without scipy.
     """

@@ -21,7 +21,7 @@ class AccelOperators:
 
     @property
     def name(self) -> str:
-        """Of the target."""
+        """The target's name."""
         return NAME
 
     @property

@@ -48,7 +48,7 @@ def _padded(x: Any, axes: Sequence[int], w: Windows, tail: Sequence[int], fill: 
 
 @dataclass(frozen=True, slots=True)
 class Reduction:
-    """What is done to a window: a reducer of TE, what it takes for padding, the element type in which it works."""
+    """The reduction of a window: a reducer of TE, its value for padding, the element type in which it works."""
 
     reducer: Any
     fill: Any

@@ -31,7 +31,7 @@ _KIND_ENDS: Final = b"\n"
 
 
 class ExternModule(Protocol):
-    """What a code generator gives for a function, and a loader for the bytes of one."""
+    """The result of a code generator for a function, or of a loader for its bytes."""
 
     @property
     def type_key(self) -> str:
@@ -91,7 +91,7 @@ class ExternTarget:
     devices: tuple[str, ...] = (DEVICE,)
 
     def composites(self) -> Pass:
-        """What the table describes, then operators by themselves."""
+        """The pass that groups matches of the pattern table, then single operators."""
         patterns = MergeComposite(tuple(get_pattern_table(self.name) or ()))
         return Pipeline([patterns, InferType(), _Singles(self.name), InferType()])
 
