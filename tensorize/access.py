@@ -104,22 +104,26 @@ def _gemm(v: Mapping[str, int], uops: tuple[Uop, ...], config: AccelConfig) -> t
         Touch("uop_begin", Space.UOP, 0, len(uops), False),
         Touch("acc_base", Space.ACC, *_range(v, "acc", (u[0] for u in uops)), True),
     ]
-    if mode in (GemmMode.MATMUL, GemmMode.ENTRY):
-        more = config.operand_entries - 1 if mode is GemmMode.MATMUL else 0
-        found.append(Touch("inp_base", Space.INP, begin, end + more, False))
-        found.append(Touch("wgt_base", Space.WGT, *_range(v, "wgt", (u[2] for u in uops)), False))
-        return tuple(found)
-    reach = TAPS
-    if mode is GemmMode.MAX:
-        # Of masks that reach different taps, the highest micro-op needs no more than the highest mask.
-        reach = max(u[2] for u in uops).bit_length()
-    last = end - 1 + (reach - 1) * config.line_parts
-    found.append(Touch("inp_base", Space.INP, *_entries(begin, last, config), False))
-    if mode is GemmMode.TAPS:
-        first, last = _range(v, "wgt", (u[2] for u in uops))
-        groups = config.tap_groups
-        found.append(Touch("wgt_base", Space.WGT, first // groups, (last - 1) // groups + 1, False))
+    first, last = _range(v, "wgt", (u[2] for u in uops))
+    match mode:
+        case GemmMode.MATMUL | GemmMode.ENTRY:
+            more = config.operand_entries - 1 if mode is GemmMode.MATMUL else 0
+            found.append(Touch("inp_base", Space.INP, begin, end + more, False))
+            found.append(Touch("wgt_base", Space.WGT, first, last, False))
+        case GemmMode.TAPS:
+            found.append(Touch("inp_base", Space.INP, *_lines(begin, end, TAPS, config), False))
+            groups = config.tap_groups
+            found.append(Touch("wgt_base", Space.WGT, first // groups, (last - 1) // groups + 1, False))
+        case GemmMode.MAX:
+            # Of masks that reach different taps, the highest micro-op needs no more than the highest mask.
+            reach = max(u[2] for u in uops).bit_length()
+            found.append(Touch("inp_base", Space.INP, *_lines(begin, end, reach, config), False))
     return tuple(found)
+
+
+def _lines(begin: int, end: int, reach: int, config: AccelConfig) -> tuple[int, int]:
+    """Entries [begin, end) of INP that hold `reach` lines from each part of [begin, end) on."""
+    return _entries(begin, end - 1 + (reach - 1) * config.line_parts, config)
 
 
 def _entries(first: int, last: int, config: AccelConfig) -> tuple[int, int]:

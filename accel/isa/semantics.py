@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
+from typing_extensions import assert_never
 
 from relay_hw.accel.isa import arith
 from relay_hw.accel.isa.compute import alu, gemm
@@ -73,17 +74,23 @@ def _requant_piece(state: AccelState, v: Values, index: int) -> None:
     check_range(config.acc_depth, r_index, Mem.ACC, index)
     if form is not Form.PASS:
         check_range(config.prm_depth, prm_index, Mem.PRM, index)
-    if v["dst"] == Dst.OUT:
-        check_range(config.out_depth, dst_index, Mem.OUT, index)
-        state.out[dst_index] = _lanes(state, v, form, y_index, r_index, prm_index).astype(np.int8)
-        return
-    if v["dst"] == Dst.INP:
-        check_inp_parts(config, dst_index, index)
-        check_parts(config, dst_index, index)
-        lanes = _lanes(state, v, form, y_index, r_index, prm_index).astype(np.int8)
-        state.inp_blocks[dst_index // config.block_parts] = lanes
-        return
-    check_range(config.acc_depth, dst_index, Mem.ACC, index)
+    match Dst(v["dst"]):
+        case Dst.OUT:
+            check_range(config.out_depth, dst_index, Mem.OUT, index)
+            state.out[dst_index] = _lanes(state, v, form, y_index, r_index, prm_index).astype(np.int8)
+        case Dst.INP:
+            check_inp_parts(config, dst_index, index)
+            check_parts(config, dst_index, index)
+            lanes = _lanes(state, v, form, y_index, r_index, prm_index).astype(np.int8)
+            state.inp_blocks[dst_index // config.block_parts] = lanes
+        case Dst.ACC:
+            check_range(config.acc_depth, dst_index, Mem.ACC, index)
+            _to_acc(state, v, form, (dst_index, y_index, r_index, prm_index))
+
+
+def _to_acc(state: AccelState, v: Values, form: Form, places: tuple[Index, Index, Index, Index]) -> None:
+    """Write vectors into the accumulators that later vectors of the instruction may read; `places`: dst, y, r, prm."""
+    dst_index, y_index, r_index, prm_index = places
     acc = state.acc
     number = np.arange(dst_index.size, dtype=np.int64).reshape(dst_index.shape)
     if independent(number, dst_index, y_index, r_index):
@@ -105,12 +112,15 @@ def _lanes(state: AccelState, v: Values, form: Form, y_index: Index, r_index: In
     bias, word = prm[..., 0], prm[..., 2]
     bits = state.config.multiplier_bits + 1
     multiplier = arith.sign_extend(prm[..., 1], bits)
-    if form is Form.SCALE:
-        total = arith.wrap32(y + bias) * multiplier
-    else:
-        r = np.take(state.acc, r_index, axis=0).astype(np.int64)
-        y_part = arith.sign_extend(y - arith.sign_extend(word >> 8, 8), 9) * multiplier
-        total = y_part + arith.sign_extend(r - arith.sign_extend(word >> 16, 8), 9) * arith.sign_extend(bias, bits)
+    match form:
+        case Form.SCALE:
+            total = arith.wrap32(y + bias) * multiplier
+        case Form.ADD:
+            r = np.take(state.acc, r_index, axis=0).astype(np.int64)
+            y_part = arith.sign_extend(y - arith.sign_extend(word >> 8, 8), 9) * multiplier
+            total = y_part + arith.sign_extend(r - arith.sign_extend(word >> 16, 8), 9) * arith.sign_extend(bias, bits)
+        case _:
+            assert_never(form)
     shift = np.minimum(word & 0xFF, MAX_SHIFT)
     return _clip(v, arith.round_shift(total, shift, Rounding(v["rounding"])) + v["zero_point"])
 

@@ -230,29 +230,34 @@ def _check_starts(index: int, parts: Cells, config: AccelConfig) -> None:
 
 def _gemm_reads(index: int, v: Values, words: Cells, config: AccelConfig) -> tuple[Access, ...]:
     """What a GEMM reads of INP and WGT, by its mode."""
-    src, wgt, mode = words >> 16 & 0xFFFF, words >> 32 & 0xFFFF, v.get("mode", GemmMode.MATMUL)
+    src, wgt = words >> 16 & 0xFFFF, words >> 32 & 0xFFFF
     inp = _sum(v, "inp", "inp_base", src)
-    tiles = Access(Mem.WGT, _sum(v, "wgt", "wgt_base", wgt), False)
     if config.wgt_bits == 8 and v.get("nibble"):
         raise TensorizeError(f"instruction {index}: weights of 8 bits have no halves")
-    if mode == GemmMode.MATMUL and config.wgt_bits == 4:
-        inp = np.unique(np.concatenate([inp, inp + 1]))
-    if mode in (GemmMode.MATMUL, GemmMode.ENTRY):
-        return Access(Mem.INP, inp, False), tiles
-    _check_starts(index, inp, config)
     line = max(config.granule_bytes, _entry_lanes(config), config.block_out) // _part_bytes(config)
-    if mode == GemmMode.TAPS:
-        lines = (inp[:, None] + line * np.arange(4, dtype=np.int64)).reshape(-1)
-        groups = np.unique(tiles.cells // (config.block_in // 4))
-        return Access(Mem.INP, _blocks(lines, config), False), Access(Mem.WGT, groups, False)
-    if (wgt < 1).any() or (wgt > 15).any() or v["wgt_base"] or v["wgt_out"] or v["wgt_in"]:
-        raise TensorizeError(f"instruction {index}: the mask of taps must be from 1 to 15, without a weight index")
-    lines = [
-        _sum(v, "inp", "inp_base", src[(wgt >> tap & 1) == 1]) + line * tap
-        for tap in range(4)
-        if (wgt >> tap & 1).any()
-    ]
-    return (Access(Mem.INP, _blocks(np.concatenate(lines), config), False),)
+    match GemmMode(v.get("mode", GemmMode.MATMUL)):
+        case GemmMode.MATMUL:
+            both = np.unique(np.concatenate([inp, inp + 1])) if config.wgt_bits == 4 else inp
+            return Access(Mem.INP, both, False), Access(Mem.WGT, _sum(v, "wgt", "wgt_base", wgt), False)
+        case GemmMode.ENTRY:
+            return Access(Mem.INP, inp, False), Access(Mem.WGT, _sum(v, "wgt", "wgt_base", wgt), False)
+        case GemmMode.TAPS:
+            _check_starts(index, inp, config)
+            lines = (inp[:, None] + line * np.arange(4, dtype=np.int64)).reshape(-1)
+            groups = np.unique(_sum(v, "wgt", "wgt_base", wgt) // (config.block_in // 4))
+            return Access(Mem.INP, _blocks(lines, config), False), Access(Mem.WGT, groups, False)
+        case GemmMode.MAX:
+            _check_starts(index, inp, config)
+            if (wgt < 1).any() or (wgt > 15).any() or v["wgt_base"] or v["wgt_out"] or v["wgt_in"]:
+                raise TensorizeError(
+                    f"instruction {index}: the mask of taps must be from 1 to 15, without a weight index"
+                )
+            masked = [
+                _sum(v, "inp", "inp_base", src[(wgt >> tap & 1) == 1]) + line * tap
+                for tap in range(4)
+                if (wgt >> tap & 1).any()
+            ]
+            return (Access(Mem.INP, _blocks(np.concatenate(masked), config), False),)
 
 
 def _compute(index: int, op: Op, v: Values, uops: Cells, config: AccelConfig) -> tuple[Access, ...]:

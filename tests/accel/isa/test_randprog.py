@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from relay_hw.accel.isa.alu import AluOp
 from relay_hw.accel.isa.config import config_names, load_config
 from relay_hw.accel.isa.program import WindowPlan
 from relay_hw.accel.isa.randprog import random_program
@@ -52,7 +53,7 @@ def test_programs_use_everything() -> None:
     ):
         for key in keys:
             assert len({values[key] for row, values in seen if row is op}) > 1, f"{op.name} {key}"
-    assert len({values["alu_op"] for op, values in seen if op is Op.ALU}) == 7
+    assert len({values["alu_op"] for op, values in seen if op is Op.ALU}) == len(AluOp)
     assert len({values["mem"] for op, values in seen if op is Op.LOAD}) == 5
     assert len({values["mode"] for op, values in seen if op is Op.GEMM}) == 4
     assert len({values["dst"] for op, values in seen if op is Op.REQUANT}) == 3
