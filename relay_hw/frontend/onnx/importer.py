@@ -308,28 +308,10 @@ class Importer:
         )
         sizes = [None if fold or not name else self._sizes(name) for name in node.inputs]
         args = Arguments(node, lambda name: self._argument(name, fold), arrays, self.typer, self, sizes)
+        # Sizes of open dimensions turn out not to be known only now.
+        known = {name for name, array in zip(node.inputs, arrays, strict=True) if array is not None}
         try:
-            converter = find_converter(node.domain, node.operator)
-            assert converter is not None
-            # Sizes of open dimensions turn out not to be known only now.
-            known = {name for name, array in zip(node.inputs, arrays, strict=True) if array is not None}
-            if converter.check is not None and (reason := converter.check(node, known)) is not None:
-                raise UnsupportedError(reason)
-            made = converter.convert(node, args)
-            results = [made] if isinstance(made, Expr) else list(made)
-            shapes = {id(expr): dims for expr, dims in args.assumed}
-            made = results
-            results = stamp(made, node.span)
-            for before, result in zip(made, results, strict=True):
-                if id(before) in shapes:
-                    ty = self.typer(result)
-                    assert isinstance(ty, TensorType)
-                    self.typer.assume(result, TensorType(shapes[id(before)], ty.dtype))
-            for result in results:
-                ty = self.typer(result)
-                if isinstance(ty, TensorType):
-                    self.ledger.result((dim for dim in ty.shape if isinstance(dim, int)), node.span)
-            for name, result in zip(node.outputs, results, strict=False):
+            for name, result in zip(node.outputs, self._results(node, args, known), strict=False):
                 if name:
                     self.values[name] = self._folded(result, node) if fold else self._plain(result)
         except TypeCheckError as error:
@@ -341,6 +323,27 @@ class Importer:
             raise UnsupportedError(f"its inputs must have shapes that it is defined for, not {given}") from error
         if not fold:
             self._keep_sizes(node, sizes)
+
+    def _results(self, node: Node, args: Arguments, known: set[str]) -> list[Expr]:
+        """What the converter makes of a node, typed, with its span, within the limits. `known`: inputs with values."""
+        converter = find_converter(node.domain, node.operator)
+        assert converter is not None
+        if converter.check is not None and (reason := converter.check(node, known)) is not None:
+            raise UnsupportedError(reason)
+        found = converter.convert(node, args)
+        made = [found] if isinstance(found, Expr) else list(found)
+        results = stamp(made, node.span)
+        shapes = {id(expr): dims for expr, dims in args.assumed}
+        for before, result in zip(made, results, strict=True):
+            if id(before) in shapes:
+                ty = self.typer(result)
+                assert isinstance(ty, TensorType)
+                self.typer.assume(result, TensorType(shapes[id(before)], ty.dtype))
+        for result in results:
+            ty = self.typer(result)
+            if isinstance(ty, TensorType):
+                self.ledger.result((dim for dim in ty.shape if isinstance(dim, int)), node.span)
+        return results
 
     def _sizes(self, name: str) -> Sizes | None:
         found = self.values.get(name)
