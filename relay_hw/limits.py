@@ -13,6 +13,7 @@ from typing import Final, cast
 
 from relay_hw.errors import InputError
 from relay_hw.span import Span
+from relay_hw.support.names import one_of
 
 # Axes of an array: numpy 1 knows no more.
 MOST_AXES: Final = 32
@@ -95,7 +96,7 @@ def changed(changes: Mapping[str, int]) -> Limits:
     names = [field.name for field in fields(Limits)]
     for name, most in changes.items():
         if name not in names:
-            raise InputError(f"a limit must be one of {', '.join(names)}, not {name}")
+            raise InputError(one_of("a limit", names, name))
         if most < 0:
             raise InputError(f"limit {name} must be at least 0, not {most}")
     return Limits(**changes)

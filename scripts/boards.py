@@ -27,8 +27,8 @@ from relay_hw.accel.fpga.synth import bitstreams_folder, cache_folder, cached, s
 from relay_hw.accel.fpga.vendor.estimate import estimate, is_estimated
 from relay_hw.accel.fpga.vendor.targets import Form, find_target
 from relay_hw.accel.isa.config import AccelConfig, load_config
+from relay_hw.cli.commands import parser
 from relay_hw.cli.fpga import seeds_of
-from relay_hw.cli.main import _parser
 from relay_hw.support.progress import ProgressStep, Steps
 from scripts import area
 from scripts.figures import replaced
@@ -90,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parsed(command: str) -> Namespace:
     """A command as the command line understands it."""
-    return _parser().parse_args(shlex.split(command))
+    return parser().parse_args(shlex.split(command))
 
 
 def array_of(command: str) -> AccelConfig:

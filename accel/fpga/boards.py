@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Final
 
 from relay_hw.accel.fpga.parts import FlowError, Part, find_part
+from relay_hw.support.names import one_of
 
 
 class HostLink(Enum):
@@ -189,4 +190,4 @@ def find_board(name: str) -> Board:
     for board in BOARDS:
         if board.name == name.lower():
             return board
-    raise FlowError(f"board must be one of {', '.join(board.name for board in BOARDS)}, not {name}")
+    raise FlowError(one_of("board", [board.name for board in BOARDS], name))

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Final
 
 from relay_hw.accel.isa.errors import AccelError
+from relay_hw.support.names import one_of
 
 
 class FlowError(AccelError):
@@ -119,4 +120,4 @@ def find_part(name: str) -> Part:
     for part in PARTS:
         if part.name == name.lower():
             return part
-    raise FlowError(f"part must be one of {', '.join(part.name for part in PARTS)}, not {name}")
+    raise FlowError(one_of("part", [part.name for part in PARTS], name))

@@ -29,6 +29,7 @@ from relay_hw.accel.isa.program import (
 from relay_hw.accel.isa.records import encode_prm, encode_uops
 from relay_hw.accel.isa.spec import BY_NAME, INSTRUCTION_BYTES, Instruction
 from relay_hw.support import durable
+from relay_hw.support.names import one_of
 
 # Widths that `.data` takes lists of integers in.
 DATA_BYTES = {"i8": 1, "i16": 2, "i32": 4, "i64": 8}
@@ -141,8 +142,8 @@ def _read_line(source: _Source, words: list[str]) -> None:
                 raise _Refusal(f"word must fit {8 * INSTRUCTION_BYTES} bits, not {word:#x}")
             _add_code(source, word.to_bytes(INSTRUCTION_BYTES, "little"))
         case _:
-            known = ", ".join([*BY_NAME, ".config", ".window", ".section", ".uop", ".prm", ".data", ".tensor"])
-            raise _Refusal(f"statement must be one of {known}, .region, .word, not {head}")
+            known = (".config", ".window", ".section", ".uop", ".prm", ".data", ".tensor", ".region", ".word")
+            raise _Refusal(one_of("statement", [*BY_NAME, *known], head))
 
 
 def _instruction(row: Instruction, words: list[str]) -> bytes:
@@ -150,7 +151,7 @@ def _instruction(row: Instruction, words: list[str]) -> bytes:
     values: dict[str, int] = {}
     for key, text in _pairs(words).items():
         if key not in fields:
-            raise _Refusal(f"field of {row.name} must be one of {', '.join(fields)}, not {key}")
+            raise _Refusal(one_of(f"field of {row.name}", fields, key))
         values[key] = _field_value(fields[key], text)
         check_value(row.name, fields[key], values[key])
     try:
@@ -167,8 +168,7 @@ def _field_value(row: Field, text: str) -> int:
     for member in row.enum:
         if member.name.lower() == text:
             return member.value
-    names = ", ".join(member.name.lower() for member in row.enum)
-    raise _Refusal(f"{row.name} must be one of {names}, not {text}")
+    raise _Refusal(one_of(row.name, [member.name.lower() for member in row.enum], text))
 
 
 def _semaphores(key: str, text: str) -> int:
@@ -211,7 +211,7 @@ def _read_section(source: _Source, words: list[str]) -> None:
     name, kind_text, offset, size = _arguments(".section", words, ("name", "kind", "offset", "size"))
     kinds = [kind.value for kind in SectionKind]
     if kind_text not in kinds:
-        raise _Refusal(f"section kind must be one of {', '.join(kinds)}, not {kind_text}")
+        raise _Refusal(one_of("section kind", kinds, kind_text))
     kind = SectionKind(kind_text)
     if kind is SectionKind.PROGRAM and any(section.kind is kind for section in source.sections):
         raise _Refusal("section of kind program must be declared once, not twice")
@@ -306,7 +306,7 @@ def _read_tensor(words: list[str]) -> TensorSlot:
     name, section, offset, dtype, shape, layout = _arguments(".tensor", words, names)
     layouts = [member.value for member in TensorLayout]
     if layout not in layouts:
-        raise _Refusal(f"layout must be one of {', '.join(layouts)}, not {layout}")
+        raise _Refusal(one_of("layout", layouts, layout))
     extents = () if shape == "scalar" else tuple(_integer("shape", extent) for extent in shape.split("x"))
     return TensorSlot(name, section, _integer("offset", offset), extents, dtype, TensorLayout(layout))
 
@@ -353,7 +353,7 @@ def _integers(head: str, words: list[str], defaults: Mapping[str, int]) -> dict[
     result = dict(defaults)
     for key, text in _pairs(words).items():
         if key not in result:
-            raise _Refusal(f"operand of {head} must be one of {', '.join(defaults)}, not {key}")
+            raise _Refusal(one_of(f"operand of {head}", defaults, key))
         result[key] = _integer(key, text)
     return result
 

@@ -17,6 +17,7 @@ from typing import Final, cast
 from relay_hw.accel.isa.errors import ConfigError
 from relay_hw.support import durable
 from relay_hw.support.documents import DocumentError, parse_json, reason
+from relay_hw.support.names import one_of
 
 # Of a file of some twenty numbers.
 _MOST_BYTES: Final = 1 << 16
@@ -218,8 +219,8 @@ def load_config(name_or_path: str | Path) -> AccelConfig:
     try:
         raw = parse_json(durable.read_given(path, _MOST_BYTES))
     except FileNotFoundError:
-        known = ", ".join(config_names())
-        raise ConfigError(f"configuration must be one of {known} or a JSON file, not {name_or_path}") from None
+        names = [*config_names(), "a JSON file"]
+        raise ConfigError(one_of("configuration", names, name_or_path)) from None
     except (OSError, DocumentError) as error:
         raise ConfigError(f"configuration file {path} must be JSON: {reason(error)}") from None
     return config_from_dict(raw, path.stem)

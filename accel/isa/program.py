@@ -23,6 +23,7 @@ from relay_hw.accel.isa.errors import AccelError, EncodeError, ProgramError
 from relay_hw.accel.isa.spec import BY_OP, INSTRUCTIONS, ISA_VERSION, Op, decode
 from relay_hw.support import durable
 from relay_hw.support.documents import parse_json
+from relay_hw.support.names import one_of
 
 MAGIC = b"RLHWPROG"
 CONTAINER_VERSION = 2
@@ -219,16 +220,14 @@ class Program:
         for section in self.sections:
             if section.name == name:
                 return section
-        known = ", ".join(section.name for section in self.sections)
-        raise ProgramError(f"section must be one of {known}, not {name}")
+        raise ProgramError(one_of("section", [section.name for section in self.sections], name))
 
     def tensor(self, name: str) -> TensorSlot:
         """Tensor by name. Raises ProgramError."""
         for tensor in self.tensors:
             if tensor.name == name:
                 return tensor
-        known = ", ".join(tensor.name for tensor in self.tensors) or "(none)"
-        raise ProgramError(f"tensor must be one of {known}, not {name}")
+        raise ProgramError(one_of("tensor", [tensor.name for tensor in self.tensors], name))
 
     def tensor_offset(self, name: str) -> int:
         """Byte offset of a tensor in the window. Raises ProgramError."""
@@ -386,7 +385,7 @@ def _check(program: Program) -> None:
         if min(slot.shape, default=1) < 1:
             raise ProgramError(f"tensor {slot.name}: extents must be at least 1, not {list(slot.shape)}")
         if slot.dtype not in DTYPES:
-            raise ProgramError(f"tensor {slot.name}: dtype must be one of {', '.join(DTYPES)}, not {slot.dtype}")
+            raise ProgramError(one_of(f"tensor {slot.name}: dtype", DTYPES, slot.dtype))
     for region in program.regions:
         if not 0 <= region.begin <= region.end <= program.count:
             raise ProgramError(

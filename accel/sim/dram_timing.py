@@ -14,6 +14,7 @@ from types import MappingProxyType
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.errors import ConfigError
+from relay_hw.support.names import one_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +136,7 @@ def memory_model(text: str) -> MemoryModel:
     """A model by name, sizes that differ behind it: `NAME[,KEY=VALUE...]`. Raises ConfigError."""
     name, *changes = text.split(",")
     if name not in MEMORY_MODELS:
-        raise ConfigError(f"memory model must be one of {', '.join(sorted(MEMORY_MODELS))}, not {name}")
+        raise ConfigError(one_of("memory model", sorted(MEMORY_MODELS), name))
     model = MEMORY_MODELS[name]
     for change in changes:
         key, _, value = change.strip().partition("=")
@@ -166,5 +167,5 @@ def _changed(model: MemoryModel, key: str, value: int) -> MemoryModel:
         return replace(model, **{key: value})
     chip = {field.name for field in fields(Sdram)} if model.sdram is not None else set[str]()
     if model.sdram is None or key not in chip:
-        raise ConfigError(f"memory model: key must be one of {', '.join(sorted(own | chip))}, not {key}")
+        raise ConfigError(one_of("memory model: key", sorted(own | chip), key))
     return replace(model, sdram=replace(model.sdram, **{key: value}))

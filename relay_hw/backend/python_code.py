@@ -42,6 +42,7 @@ from relay_hw.ir.expr import (
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.trampoline import Recursion, run
 from relay_hw.ir.types import TensorType
+from relay_hw.support.names import one_of
 from relay_hw.support.quote import identifier
 
 
@@ -56,7 +57,7 @@ class PythonModule:
     def run(self, name: str, args: Sequence[Any] | Mapping[str, Any]) -> Any:
         """The value of `@name` for `args`, by position or name. Raises InputError, EvalError; RecursionError."""
         if name not in self.functions:
-            raise InputError(f"entry must be one of {', '.join(self.functions) or 'no functions'}, not {name}")
+            raise InputError(one_of("entry", self.functions, name))
         values = arguments(self.mod.functions[name], args, name)
         with np.errstate(all="ignore"):
             return self.functions[name](*values)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from relay_hw.errors import InputError
+from relay_hw.support.names import one_of
 
 if TYPE_CHECKING:
     from relay_hw.explore.front import Objective
@@ -34,7 +35,7 @@ def target(text: str) -> str:
     from relay_hw.target.registry import target_names
 
     if text not in target_names():
-        raise InputError(f"target must be one of {', '.join(target_names())}, not {text}")
+        raise InputError(one_of("target", target_names(), text))
     return text
 
 

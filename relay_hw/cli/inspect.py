@@ -13,6 +13,7 @@ from relay_hw.cli.arguments import model_options
 from relay_hw.cli.console import Console
 from relay_hw.errors import InputError, ParseError, TypeCheckError, UnsupportedError, WellFormedError
 from relay_hw.ir.module import IRModule
+from relay_hw.support.names import one_of
 from relay_hw.support.quote import line
 
 
@@ -90,7 +91,7 @@ def disasm_command(args: Namespace, console: Console) -> int:
         programs = dict(artifact.programs)
     if args.function is not None:
         if args.function not in programs:
-            raise InputError(f"function must be one of {', '.join(programs) or '(none)'}, not {args.function}")
+            raise InputError(one_of("function", programs, args.function))
         programs = {args.function: programs[args.function]}
     texts = {name: disassemble(program) for name, program in programs.items()}
     console.result({"programs": texts}, "\n".join(f"; program {line(name)}\n{text}" for name, text in texts.items()))
@@ -103,7 +104,7 @@ def isa_command(args: Namespace, console: Console) -> int:
 
     layouts = {row.name: row.layout for row in spec.INSTRUCTIONS} | {"uop": spec.UOP, "prm": spec.PRM}
     if args.name is not None and args.name not in layouts:
-        raise InputError(f"instruction must be one of {', '.join(layouts)}, not {args.name}")
+        raise InputError(one_of("instruction", layouts, args.name))
     chosen = {name: layout for name, layout in layouts.items() if args.name in (None, name)}
     row: dict[str, Any] = {
         "version": spec.ISA_VERSION,

@@ -24,6 +24,7 @@ from relay_hw.ir.expr import Function
 from relay_hw.ir.module import IRModule
 from relay_hw.runtime.archive import Archive
 from relay_hw.runtime.given import RELAY_SUFFIXES
+from relay_hw.support.names import one_of
 from relay_hw.support.quote import line
 
 
@@ -35,7 +36,7 @@ def eval_command(args: Namespace, console: Console) -> int:
     interpreter = Interpreter(model.mod)
     functions = interpreter.mod.functions
     if args.entry not in functions:
-        raise InputError(f"entry must be one of {', '.join(functions) or 'no functions'}, not {args.entry}")
+        raise InputError(one_of("entry", functions, args.entry))
     function = functions[args.entry]
     given = dict(model.params) if args.entry == "main" else {}
     if args.input is not None:

@@ -25,6 +25,7 @@ from relay_hw.errors import InputError, RelayHwError
 from relay_hw.interp import Interpreter
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize.batch import Values, batched
+from relay_hw.support.names import one_of
 from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.accel.rules import NAME, AccelRules
 from relay_hw.target.pipeline import partition_pipeline
@@ -62,7 +63,7 @@ class Evaluator:
         Raises InputError for an unknown engine.
         """
         if engine not in ENGINES:
-            raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {engine}")
+            raise InputError(one_of("engine", ENGINES, engine))
         self._mod = mod
         self._output = output
         self._engine = engine

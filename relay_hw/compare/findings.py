@@ -13,6 +13,7 @@ from relay_hw.compare.front import front
 from relay_hw.compare.measures import Quality
 from relay_hw.compare.rows import FORMAT, FloatRow, LayerRow, Row, row_json
 from relay_hw.errors import InputError
+from relay_hw.support.names import one_of
 from relay_hw.support.quote import csv_cell
 
 CSV_COLUMNS: Final = (
@@ -56,7 +57,7 @@ class Findings:
         for row in self.rows:
             if row.name == name:
                 return row
-        raise InputError(f"strategy must be one of {', '.join(row.name for row in self.rows)}, not {name}")
+        raise InputError(one_of("strategy", [row.name for row in self.rows], name))
 
     @property
     def layer_names(self) -> tuple[str, ...]:
@@ -66,7 +67,7 @@ class Findings:
     def layer(self, name: str) -> dict[str, LayerRow]:
         """One layer under every strategy that has it. Raises InputError for an unknown name."""
         if name not in self.layer_names:
-            raise InputError(f"layer must be one of {', '.join(self.layer_names)}, not {name}")
+            raise InputError(one_of("layer", self.layer_names, name))
         return {row.name: layer for row in self.rows for layer in row.layers if layer.name == name}
 
     @property

@@ -16,6 +16,7 @@ from relay_hw.ir.expr import Call, Expr, Tuple
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, TupleType
 from relay_hw.ir.visit import copy_with
+from relay_hw.support.names import one_of
 from relay_hw.text import load_json, save_json
 from relay_hw.transform.graph import is_op
 from relay_hw.transform.infer_type import InferType
@@ -57,7 +58,7 @@ def prepare(mod: IRModule, output: str | None = None) -> Network:
     count = len(main.body.type.fields) if isinstance(main.body.type, TupleType) else 1
     names = _names(mod, count)
     if output is not None and output not in names:
-        raise InputError(f"output must be one of {', '.join(names)}, not {output}")
+        raise InputError(one_of("output", names, output))
     number = 0 if output is None else names.index(output)
     bare = [_before_softmax(field) for field in fields]
     is_logits = len(bare) == count and bare[number] is not fields[number]

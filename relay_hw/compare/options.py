@@ -12,6 +12,7 @@ from relay_hw.compare.mixed import check_points
 from relay_hw.compare.places import Place, places
 from relay_hw.errors import InputError
 from relay_hw.quantize import Strategy, find_strategy
+from relay_hw.support.names import one_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ class CompareOptions:
         if not self.strategies:
             raise InputError("strategies must have at least one entry, not none")
         if self.engine not in ENGINES:
-            raise InputError(f"engine must be one of {', '.join(ENGINES)}, not {self.engine}")
+            raise InputError(one_of("engine", ENGINES, self.engine))
         if self.processes < 1:
             raise InputError(f"processes must be at least 1, not {self.processes}")
         if self.mixed:

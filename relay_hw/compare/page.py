@@ -17,6 +17,7 @@ from relay_hw.compare.rows import Row
 from relay_hw.compare.table import clocks, decibels, interval, notes, pairs, rate, share, short
 from relay_hw.errors import InputError
 from relay_hw.report import number, page, percent, short_names
+from relay_hw.support.names import one_of
 from relay_hw.support.quote import html
 
 _STYLE: Final = """
@@ -62,7 +63,7 @@ def render_page(found: Findings, layers: Sequence[str] | None = None) -> str:
     shown = found.layer_names if layers is None else tuple(layers)
     for name in shown:
         if name not in found.layer_names:
-            raise InputError(f"layer must be one of {', '.join(found.layer_names)}, not {name}")
+            raise InputError(one_of("layer", found.layer_names, name))
     title = f"{html(found.model)}: quantization strategies"
     sections = [_head(found, title), _table(found), _plots(found), _noise(found), _histograms(found, shown), _sources()]
     return page(title, "\n".join(filter(None, sections)), _STYLE)

@@ -10,6 +10,7 @@ from enum import Enum
 
 from relay_hw.errors import InputError
 from relay_hw.explore.results import Row, State
+from relay_hw.support.names import one_of
 
 Amounts = tuple[float, ...]
 
@@ -34,7 +35,7 @@ def read_objectives(text: str) -> tuple[Objective, ...]:
     names = [name.strip() for name in text.split(",")]
     for name in names:
         if name not in known:
-            raise InputError(f"objective must be one of {', '.join(known)}, not {name}")
+            raise InputError(one_of("objective", known, name))
     twice = [name for name in names if names.count(name) > 1]
     if twice:
         raise InputError(f"objectives must differ, not have {twice[0]} twice")

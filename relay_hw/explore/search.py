@@ -14,6 +14,7 @@ import numpy as np
 
 from relay_hw.errors import InputError
 from relay_hw.explore.space import Space
+from relay_hw.support.names import one_of
 
 # Points of a round: enough for the cores of a machine, few enough to learn from.
 ROUND: Final = 32
@@ -40,7 +41,7 @@ def read_search(text: str) -> Search:
     """A search by name. Raises InputError."""
     known = {search.value: search for search in Search}
     if text not in known:
-        raise InputError(f"search must be one of {', '.join(known)}, not {text}")
+        raise InputError(one_of("search", known, text))
     return known[text]
 
 

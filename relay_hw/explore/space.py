@@ -13,6 +13,7 @@ from typing import Final
 from relay_hw.accel.isa.config import SIZES, AccelConfig
 from relay_hw.accel.sim.dram_timing import MEMORY_MODELS
 from relay_hw.errors import InputError
+from relay_hw.support.names import one_of
 from relay_hw.target.accel.changes import MEMORY_KEYS
 
 Value = int | str
@@ -38,7 +39,7 @@ class Axis:
 
     def __post_init__(self) -> None:
         if self.name not in AXES:
-            raise InputError(f"axis must be one of {', '.join(AXES)}, not {self.name}")
+            raise InputError(one_of("axis", AXES, self.name))
         if not 1 <= len(self.values) <= MOST_VALUES:
             raise InputError(f"axis {self.name} must have from 1 to {MOST_VALUES} values, not {len(self.values)}")
         twice = [value for value in self.values if self.values.count(value) > 1]

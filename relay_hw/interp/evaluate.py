@@ -53,6 +53,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.trampoline import Recursion, run
 from relay_hw.ir.types import DtypeVar, TensorType, Type, has_unknown_rank, type_leaves
 from relay_hw.span import Span
+from relay_hw.support.names import one_of
 
 Observe = Callable[[Expr, Value], object]
 
@@ -91,7 +92,7 @@ class Interpreter:
     def call_global(self, name: str, args: Sequence[Any] | Mapping[str, Any]) -> Value:
         """The value of `@name` for `args`."""
         if name not in self.mod.functions:
-            raise InputError(f"entry must be one of {', '.join(self.mod.functions) or 'no functions'}, not {name}")
+            raise InputError(one_of("entry", self.mod.functions, name))
         function = self.mod.functions[name]
         return self.apply(self._global(name), arguments(function, args, name))
 

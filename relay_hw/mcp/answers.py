@@ -24,6 +24,7 @@ from relay_hw.runtime.models import load_model
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.profile import timed_report
 from relay_hw.runtime.why import Explanation, Loss, Outcome, cause_text, explain
+from relay_hw.support.names import one_of
 from relay_hw.target.accel.changes import read_change
 
 Json = Any
@@ -142,8 +143,7 @@ class Answers:
         report = timed_report(artifact)
         rows = [row for row in report.layers if row.name == name]
         if not rows:
-            known = ", ".join(row.name for row in report.layers)
-            raise InputError(f"layer must be one of {known}, not {name}")
+            raise InputError(one_of("layer", [row.name for row in report.layers], name))
         found = [
             _layer(report, row)
             | {"operator": row.operator, "shape": row.shape, "why": row.reason, "macs": row.macs}

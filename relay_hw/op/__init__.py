@@ -5,7 +5,6 @@ A family is a file. It exports its builders by its `__all__`, here or in `nn`.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 
@@ -74,6 +73,7 @@ from relay_hw.op.shape import *
 from relay_hw.op.sizes import *
 from relay_hw.op.slices import *
 from relay_hw.op.sort import *
+from relay_hw.support.names import did_you_mean
 
 FAMILIES: Final = (
     elementwise,
@@ -132,8 +132,7 @@ def get(name: str) -> Op:
     if found is None and is_known(name):
         raise UnsupportedError(f"operator {name} is not implemented yet")
     if found is None:
-        near = get_close_matches(name, _BY_NAME, 1)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(name, _BY_NAME)
         raise UnsupportedError(f"an operator must be one of the {len(OPS)} in relay_hw.op.OPS, not {name}{hint}")
     return found
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
-from difflib import get_close_matches
 from enum import Enum
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from relay_hw.ir.expr import Op
+from relay_hw.support.names import one_of
 
 
 class AttributeFault(ValueError):
@@ -98,9 +98,7 @@ def _spelled(value: Any, options: tuple[Any, ...]) -> Any:
 
 
 def _unknown(op: str, name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"attribute of {op} must be one of {', '.join(known) or 'none'}, not {name}{hint}"
+    return one_of(f"attribute of {op}", known, name)
 
 
 def _options(hint: Any) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ from relay_hw.errors import InputError, WellFormedError
 from relay_hw.ir.expr import Constructor, Function, GlobalVar
 from relay_hw.ir.module import IRModule, TypeData
 from relay_hw.ir.types import GlobalTypeVar
+from relay_hw.support.names import one_of
 from relay_hw.text import parse
 
 T = TypeVar("T", Function, TypeData)
@@ -26,7 +27,7 @@ def load_library(name: str) -> IRModule:
     """The typed module of a library, of its file name too (`nat.rly`). Raises InputError for an unknown one."""
     stem = name.removesuffix(".rly").removesuffix(".relay")
     if stem not in LIBRARIES:
-        raise InputError(f"library must be one of {', '.join(LIBRARIES)}, not {name}")
+        raise InputError(one_of("library", LIBRARIES, name))
     return _load(stem)
 
 
@@ -103,12 +104,12 @@ class Prelude:
         """A constructor of the data type `type_name`. Raises InputError."""
         found = {item.name_hint: item for item in self._data(type_name).constructors}
         if name not in found:
-            raise InputError(f"constructor of {type_name} must be one of {', '.join(found) or 'none'}, not {name}")
+            raise InputError(one_of(f"constructor of {type_name}", found, name))
         return found[name]
 
     def _data(self, name: str) -> TypeData:
         if name not in self.mod.types:
-            raise InputError(f"type must be one of {', '.join(self.mod.types)}, not {name}")
+            raise InputError(one_of("type", self.mod.types, name))
         return self.mod.types[name]
 
     def __getattr__(self, name: str) -> GlobalVar:

@@ -23,6 +23,7 @@ from relay_hw.quantize.calibrate import CALIBRATING, check_data
 from relay_hw.quantize.layers import layer_names
 from relay_hw.quantize.plan import make_plan
 from relay_hw.quantize.strategy import Strategy
+from relay_hw.support.names import one_of
 from relay_hw.support.progress import SILENT, Progress
 from relay_hw.transform.fragments import fragments_of
 from relay_hw.transform.infer_type import InferType
@@ -59,8 +60,7 @@ def check_layers(modules: Mapping[str, IRModule], strategy: Strategy) -> None:
     names = [name for mod in modules.values() for name in layer_names(make_plan(mod["main"].body)).values()]
     for choice in strategy.layers:
         if not any(map(choice.matches, names)):
-            known = ", ".join(names) or "(none)"
-            raise QuantizeError(f"strategy {strategy.name}: layer must be one of {known}, not {choice.layer}")
+            raise QuantizeError(one_of(f"strategy {strategy.name}: layer", names, choice.layer))
 
 
 def record(

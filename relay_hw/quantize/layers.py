@@ -21,6 +21,7 @@ from relay_hw.quantize.plan import (
     make_plan,
 )
 from relay_hw.quantize.strategy import Place, Strategy
+from relay_hw.support.names import one_of
 from relay_hw.transform.graph import is_op, op_name
 
 
@@ -114,5 +115,4 @@ def _places(plan: Plan) -> dict[PlanStep, Place]:
 def _check_names(strategy: Strategy, names: list[str]) -> None:
     for choice in strategy.layers:
         if not any(choice.matches(name) for name in names):
-            known = ", ".join(names) or "(none)"
-            raise QuantizeError(f"strategy {strategy.name}: layer must be one of {known}, not {choice.layer}")
+            raise QuantizeError(one_of(f"strategy {strategy.name}: layer", names, choice.layer))

@@ -28,6 +28,7 @@ from relay_hw.quantize.prequantized import ROUNDING
 from relay_hw.quantize.realize import float_weights, group_params
 from relay_hw.quantize.strategy import LayerChoice, Strategy
 from relay_hw.quantize.strategy_file import find_strategy
+from relay_hw.support.names import one_of
 from relay_hw.transform.graph import constant, is_op, op_name
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.pipelines import simplify_pipeline
@@ -82,9 +83,7 @@ class QConfig:
     def __post_init__(self) -> None:
         for key, words in _CHOICES.items():
             if getattr(self, key) not in words:
-                raise QuantizeError(
-                    f"{key} of qconfig must be one of {', '.join(map(str, words))}, not {getattr(self, key)}"
-                )
+                raise QuantizeError(one_of(f"{key} of qconfig", map(str, words), getattr(self, key)))
 
     def __enter__(self) -> QConfig:
         self._tokens.append(_CURRENT.set(self))

@@ -14,6 +14,7 @@ from typing import Any, Final
 from relay_hw.errors import QuantizeError
 from relay_hw.quantize.choices import Budget, Calibration, LayerPolicy, NumberFormat, WeightRange, WeightRounding
 from relay_hw.rounding import ROUNDINGS
+from relay_hw.support.names import one_of
 
 MIN_BITS: Final = 2
 MOST_GROUP: Final = 4096
@@ -146,7 +147,7 @@ class Strategy:
         _check_number(where, "global_scale", self.global_scale, 0, math.inf, "positive and finite")
         _check_number(where, "learning_rate", self.learning_rate, 0, 1, "more than 0 and at most 1")
         if self.rounding not in ROUNDINGS:
-            raise QuantizeError(f"{where}: rounding must be one of {', '.join(ROUNDINGS)}, not {self.rounding}")
+            raise QuantizeError(one_of(f"{where}: rounding", ROUNDINGS, self.rounding))
         for key, kind in ENUMS.items():
             value = getattr(self, key)
             if not isinstance(value, kind) and not (key == "budget" and value is None):

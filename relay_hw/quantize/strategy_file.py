@@ -16,6 +16,7 @@ from relay_hw.quantize.recipes import STRATEGIES, strategy_names
 from relay_hw.quantize.strategy import ENUMS, LayerChoice, Strategy
 from relay_hw.support import durable
 from relay_hw.support.documents import MOST_SETTINGS, DocumentError, parse_toml, reason
+from relay_hw.support.names import one_of
 
 _TUPLES: Final = ("mixed_bits", "candidates")
 _FLOATS: Final = ("percentile", "momentum", "global_scale", "budget_share", "learning_rate")
@@ -44,7 +45,7 @@ def find_strategy(strategy: str | Strategy) -> Strategy:
     for known in STRATEGIES:
         if known.name == strategy:
             return known
-    raise QuantizeError(f"strategy must be one of {', '.join(strategy_names())}, or a .toml file, not {strategy}")
+    raise QuantizeError(one_of("strategy", [*strategy_names(), "a .toml file"], strategy))
 
 
 def load_strategy(path: str | Path) -> Strategy:
@@ -126,7 +127,7 @@ def _value(key: str, value: Any, where: str, known: set[str]) -> Any:
     if key in ENUMS:
         words = [member.value for member in ENUMS[key]]
         if value not in words:
-            raise QuantizeError(f"{where}: {key} must be one of {', '.join(words)}, not {value}")
+            raise QuantizeError(one_of(f"{where}: {key}", words, value))
         return ENUMS[key](value)
     if key in _TUPLES:
         if not isinstance(value, list):

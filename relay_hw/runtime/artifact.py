@@ -29,6 +29,7 @@ from relay_hw.runtime.manifest import Manifest, manifest_from_json, manifest_to_
 from relay_hw.runtime.trust import SEAL, is_seal, new_seal
 from relay_hw.support.documents import DocumentError, parse_json, read_record
 from relay_hw.support.durable import file_hash, is_plain, read_own
+from relay_hw.support.names import one_of
 from relay_hw.target.accel.residency import Footprints
 from relay_hw.target.accel.steady import Steady, steady
 from relay_hw.target.accel.target import AccelTarget, check_ports, read_program
@@ -146,8 +147,7 @@ class Artifact:
                     return _read_file(self.path, file, self.manifest.files[file]).decode()
                 except UnicodeDecodeError as error:
                     raise ArtifactError(f"{self.path / file} must be a readable text file: {error}") from None
-        known = ", ".join(stage_name(file) for file in self.manifest.stages)
-        raise InputError(f"stage must be one of {known}, not {stage}")
+        raise InputError(one_of("stage", [stage_name(file) for file in self.manifest.stages], stage))
 
 
 def stage_name(file: str) -> str:

@@ -7,7 +7,6 @@ have the first step's alone, and grow with the steps.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from relay_hw.backend.nodes import Value
 from relay_hw.errors import InputError
 from relay_hw.runtime.manifest import Manifest, TensorInfo
 from relay_hw.runtime.ports import Samples, read_samples, single_samples
+from relay_hw.support.names import one_of
 
 # Name of the output by name of the input that takes it.
 Feeds = Mapping[str, str]
@@ -65,9 +65,7 @@ def _named(name: str, rows: Sequence[TensorInfo], what: str) -> TensorInfo:
     known = {row.name: row for row in rows}
     if name in known:
         return known[name]
-    near = get_close_matches(name, known, 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise InputError(f"{what} that is fed back must be one of {', '.join(known) or 'none'}, not {name}{hint}")
+    raise InputError(one_of(f"{what} that is fed back", known, name))
 
 
 def _check_types(output: TensorInfo, taken: TensorInfo) -> None:

@@ -22,6 +22,7 @@ from relay_hw.runtime.folder import new_folder
 from relay_hw.runtime.manifest import TensorInfo
 from relay_hw.runtime.opened import open_session
 from relay_hw.runtime.result import Result
+from relay_hw.support.names import one_of
 from relay_hw.target.base import Session
 
 
@@ -34,7 +35,7 @@ class Module:
         Raises InputError for another one.
         """
         if device is not None and device not in model.target.devices:
-            raise InputError(f"device must be one of {', '.join(model.target.devices)}, not {device}")
+            raise InputError(one_of("device", model.target.devices, device))
         self._model = model
         self._device_name = device
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -148,7 +149,7 @@ class Module:
         if isinstance(key, int) and 0 <= key < len(rows):
             return self.inputs[key]
         if key not in rows:
-            raise InputError(f"input must be one of {', '.join(rows) or 'none'}, not {key}")
+            raise InputError(one_of("input", rows, key))
         return rows[str(key)]
 
 

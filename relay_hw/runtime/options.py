@@ -17,6 +17,7 @@ from relay_hw.limits import DEFAULT as USUAL_LIMITS
 from relay_hw.limits import Limits
 from relay_hw.quantize import Strategy, find_strategy
 from relay_hw.quantize.recipes import FLOAT
+from relay_hw.support.names import one_of
 from relay_hw.target.accel.rules import NAME as ACCEL
 from relay_hw.target.accel.target import accel_target
 from relay_hw.target.base import Target
@@ -64,7 +65,7 @@ class CompileOptions:
 
     def __post_init__(self) -> None:
         if self.resident not in RESIDENT:
-            raise InputError(f"resident must be one of {', '.join(RESIDENT)}, not {self.resident}")
+            raise InputError(one_of("resident", RESIDENT, self.resident))
         if not self.tune >= 0:
             raise InputError(f"tune must be at least 0 seconds, not {self.tune:g}")
         if self._is_ours:

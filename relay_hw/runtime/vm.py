@@ -23,6 +23,7 @@ from relay_hw.ir.expr import Expr, Function, GlobalVar, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.runtime.compile import HOST_ONLY
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
+from relay_hw.support.names import one_of
 from relay_hw.target.host_only import HostOnly
 from relay_hw.target.pipeline import partition_pipeline
 from relay_hw.transform.fragments import is_graph
@@ -64,8 +65,7 @@ class VmExecutor:
     def _global(self, name: str) -> Callable[..., Value]:
         def call(*args: Any, **named: Any) -> Value:
             if name not in self._mod.functions:
-                known = ", ".join(self._mod.functions) or "no functions"
-                raise InputError(f"entry must be one of {known}, not {name}")
+                raise InputError(one_of("entry", self._mod.functions, name))
             function = self._mod[name]
             names = [param.name_hint for param in function.params]
             values = arguments(function, {**dict(zip(names, args, strict=False)), **named} if named else args, name)
@@ -126,4 +126,4 @@ def create_executor(
                 )
             return VmExecutor(whole, target)
         case _:
-            raise InputError(f"executor must be one of {', '.join(KINDS)}, not {kind}")
+            raise InputError(one_of("executor", KINDS, kind))

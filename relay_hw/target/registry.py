@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from relay_hw.errors import InputError
+from relay_hw.support.names import one_of
 from relay_hw.target.accel.rules import NAME as ACCEL
 from relay_hw.target.base import Target
 
@@ -53,7 +54,7 @@ def find_target(name: str, variant: str = "") -> Target:
     if name in installed:
         make: Make = installed[name].load()
         return make(variant)
-    raise InputError(f"target must be one of {', '.join(target_names())}, not {name}")
+    raise InputError(one_of("target", target_names(), name))
 
 
 def _installed() -> dict[str, importlib.metadata.EntryPoint]:

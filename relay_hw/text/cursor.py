@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from relay_hw.errors import ParseError
@@ -11,6 +10,7 @@ from relay_hw.ir.expr import Constructor, Expr, GlobalVar, Op, Var
 from relay_hw.ir.module import TypeData
 from relay_hw.ir.types import TypeVar as RelayTypeVar
 from relay_hw.span import Span
+from relay_hw.support.names import did_you_mean
 from relay_hw.text.lexer import Source, Token, TokenKind, tokenize
 from relay_hw.text.metadata import Entry, MetadataError, read_metadata
 
@@ -130,8 +130,7 @@ class Cursor:
             return found[-1]
         if name in self.free:
             return self.free[name]
-        near = get_close_matches(name, [known for known, open_vars in self._locals.items() if open_vars], 1)
-        hint = f"; did you mean %{near[0]}?" if near else ""
+        hint = did_you_mean(name, [known for known, open_vars in self._locals.items() if open_vars], "%")
         raise self.error(f"%{name} must be bound before it is used{hint}", token)
 
     def push_type_var(self, var: RelayTypeVar) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from relay_hw.ir.expr import Constant, Expr
+from relay_hw.support.names import did_you_mean
 from relay_hw.text.attribute_parser import AttributeParser
 from relay_hw.text.lexer import Token
 
@@ -60,6 +59,5 @@ class StrictParser(AttributeParser):
 
         if is_known(name):
             return f"operator {name} is not implemented yet"
-        near = get_close_matches(name, [*(op.name for op in OPS), *self.constructors], 1, cutoff=0.75)
-        hint = f"; did you mean {near[0]}?" if near else ""
+        hint = did_you_mean(name, [*(op.name for op in OPS), *self.constructors], least=0.75)
         return f"{name[:40]} must be an operator or a constructor{hint}"

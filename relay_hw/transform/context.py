@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule
+from relay_hw.support.names import one_of
 
 # Keys of `config`: the type of the value, and a description.
 CONFIG: Final[Mapping[str, tuple[type, str]]] = MappingProxyType(
@@ -135,7 +136,7 @@ def _key(name: str) -> str:
 
 def _check_config(key: str, value: object) -> None:
     if key not in CONFIG:
-        raise InputError(f"configuration of passes must be one of {', '.join(CONFIG)}, not {key}")
+        raise InputError(one_of("configuration of passes", CONFIG, key))
     wanted = CONFIG[key][0]
     if not isinstance(value, wanted):
         raise InputError(f"{key} must be {wanted.__name__}, not {type(value).__name__}")

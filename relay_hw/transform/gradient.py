@@ -21,6 +21,7 @@ from relay_hw.ir.visit import Rewriter, copy_with, post_order
 from relay_hw.op import ones, ones_like
 from relay_hw.op.gradients.accumulate import is_real, zero_of
 from relay_hw.op.gradients.common import known_type, number, zeros
+from relay_hw.support.names import one_of
 from relay_hw.transform.first_order_gradient import first_order_gradient
 from relay_hw.transform.normal_form import ATOMS, normalize
 from relay_hw.transform.reverse_data import DataFunctions
@@ -40,7 +41,7 @@ def gradient(expr: Function | GlobalVar, mod: IRModule | None = None, mode: str 
     UnsupportedError for others and for operators without gradient, InputError for an unknown mode.
     """
     if mode not in MODES:
-        raise InputError(f"mode of gradient must be one of {', '.join(MODES)}, not {mode}")
+        raise InputError(one_of("mode of gradient", MODES, mode))
     whole = mod or IRModule()
     function = whole[expr] if isinstance(expr, GlobalVar) else expr
     if mode == "first_order":
@@ -73,7 +74,7 @@ def gradient_module(mod: IRModule, entry: str = "main", name: str | None = None)
     """
     target = entry if name is None else name
     if entry not in mod.functions:
-        raise InputError(f"entry must be one of {', '.join(mod.functions) or 'no functions'}, not {entry}")
+        raise InputError(one_of("entry", mod.functions, entry))
     typed = infer_type(mod.with_functions({one: _unfused(body) for one, body in mod.functions.items()}))
     users = [user for user, body in typed.functions.items() if user != target and target in globals_used(body)]
     if target in typed.functions and users:

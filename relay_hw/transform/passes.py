@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from relay_hw.errors import InputError
+from relay_hw.support.names import one_of
 from relay_hw.transform.annotate_target import AnnotateTarget
 from relay_hw.transform.base import Pass
 from relay_hw.transform.canonicalize_cast import CanonicalizeCast
@@ -90,4 +91,4 @@ def get_pass(name: str) -> Pass:
     for one in PASSES:
         if name in (one.__name__, one.name):
             return one()
-    raise InputError(f"pass must be one of {', '.join(one.__name__ for one in PASSES)}, not {name}")
+    raise InputError(one_of("pass", [one.__name__ for one in PASSES], name))

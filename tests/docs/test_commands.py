@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from relay_hw.cli.main import _parser
+from relay_hw.cli.commands import parser
 from tests.docs.pages import PAGES, ROOT, ConsoleBlock, Run, blocks, in_sentences, unlabelled
 
 # What a shell puts in front of the commands of this environment.
@@ -69,7 +69,7 @@ def test_the_long_commands_of_a_page_run(page: str, checkout: Path) -> None:
 
 def subcommands() -> dict[str, argparse.ArgumentParser]:
     """Parsers of `relay-hw`'s commands by name."""
-    (action,) = [action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction)]
+    (action,) = [action for action in parser()._actions if isinstance(action, argparse._SubParsersAction)]
     return dict(action.choices)
 
 
@@ -77,7 +77,7 @@ def read(command: str) -> None:
     """Let the command line, or the Makefile, read a command without running it."""
     words = shlex.split(command)
     if words[0] == "relay-hw":
-        _parser().parse_args(words[1:])
+        parser().parse_args(words[1:])
     elif words[0] == "make" and "-C" not in words:
         targets = [word for word in words[1:] if "=" not in word and not word.startswith("-")]
         known = re.findall(r"^([a-z0-9-]+):", (ROOT / "Makefile").read_text(), re.M)

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Final
 
 from relay_hw.accel.fpga.parts import FlowError
+from relay_hw.support.names import one_of
 
 
 class Form(Enum):
@@ -94,4 +95,4 @@ def find_target(name: str, form: Form) -> Target:
     for target in TARGETS:
         if target.name == name.lower() and target.form is form:
             return target
-    raise FlowError(f"board must be one of {', '.join(names)} for {form.value}, not {name}")
+    raise FlowError(one_of(f"board for {form.value}", names, name))

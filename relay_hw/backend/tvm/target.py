@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from relay_hw.errors import InputError
+from relay_hw.support.names import one_of
 
 NUMPY = "numpy"
 KINDS = ("llvm", "cuda", "opencl", NUMPY)
@@ -68,7 +69,7 @@ def parse_host(kind: str = "llvm", detail: str | None = None) -> HostTarget:
     repeated); for cuda an architecture such as `sm_90`; for opencl and numpy nothing.
     """
     if kind not in KINDS:
-        raise InputError(f"host must be one of {', '.join(KINDS)}, not {kind}")
+        raise InputError(one_of("host", KINDS, kind))
     words = [word.strip() for word in detail.split(",")] if detail else []
     match kind:
         case "llvm":

@@ -13,6 +13,7 @@ from relay_hw.accel.isa.errors import ConfigError
 from relay_hw.accel.sim.causes import LOST, Cause
 from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.errors import InputError
+from relay_hw.support.names import one_of
 
 # Sizes that a program does not depend on: it runs as it is.
 SAME_PROGRAM = frozenset({"read_outstanding", "write_outstanding", "queue_depth", "burst_beats"})
@@ -137,7 +138,7 @@ def read_change(text: str, config: AccelConfig, memory: MemoryModel) -> Change:
     for part in text.split(","):
         key, _, value = part.strip().partition("=")
         if key not in known and key not in MEMORY_KEYS:
-            raise InputError(f"change must name one of {', '.join(sorted(known | MEMORY_KEYS.keys()))}, not {key}")
+            raise InputError(one_of("a change", sorted(known | MEMORY_KEYS.keys()), key))
         if not value.isdecimal():
             raise InputError(f"change of {key} must be an integer, not {value or 'nothing'}")
         if key in MEMORY_KEYS:

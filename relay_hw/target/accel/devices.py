@@ -16,6 +16,7 @@ from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.accel.sim.names import CYCLE, FUNCTIONAL, RTL
 from relay_hw.errors import InputError, UnsupportedError
+from relay_hw.support.names import one_of
 from relay_hw.support.progress import SILENT, Progress
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def find_device(name: str) -> DeviceKind:
     for kind in DEVICES:
         if kind.name == name:
             return kind
-    raise InputError(f"device must be one of {', '.join(kind.name for kind in DEVICES)}, not {name}")
+    raise InputError(one_of("device", [kind.name for kind in DEVICES], name))
 
 
 def open_device(name: str, config: AccelConfig, options: DeviceOptions | None = None) -> Device:

@@ -88,7 +88,7 @@ def data_of(statements: str) -> bytes:
         ("gemm wait=s16", "wait must list semaphores s0 to s15, not s16"),
         ("gemm set=3", "set must list semaphores s0 to s15, not 3"),
         ("gemm set=s1,,s2", "set must list semaphores s0 to s15, not "),
-        ("finish wait=s1", "field of finish must be one of , not wait"),
+        ("finish wait=s1", "field of finish must be one of none, not wait"),
     ],
 )
 def test_refusals(line: str, sentence: str) -> None:

@@ -219,7 +219,7 @@ def test_an_output_folder_of_other_files_is_kept(shared: Path, tmp_path: Path, c
     ("arguments", "sentence"),
     [
         ([], "COMMAND"),
-        (["fly"], "invalid choice: 'fly'"),
+        (["fly"], "COMMAND must be one of demo, "),
         (["compile"], "required: MODEL, -o/--output"),
         (["compile", "a.onnx"], "required: -o/--output"),
         (["compile", "m.onnx", "-o", "b", "--target", "quantum"], "target must be one of accel, not quantum"),
@@ -237,7 +237,7 @@ def test_an_output_folder_of_other_files_is_kept(shared: Path, tmp_path: Path, c
         ),
         (["run", "b", "--input", "x.npz", "--samples", "0"], "a count must be an integer of at least 1, not 0"),
         (["run", "b", "--input", "x.npz", "--samples", "many"], "a count must be an integer of at least 1, not many"),
-        (["profile", "b", "--device", "functional"], "invalid choice: 'functional'"),
+        (["profile", "b", "--device", "functional"], "--device must be one of cycle, rtl, not functional"),
         (
             ["compile", "m.onnx", "-o", "b", "--shape", "images"],
             "a shape must be INPUT=SIZExSIZE..., such as images=1x3x320x320, not images",

@@ -17,8 +17,9 @@ from relay_hw.accel.fpga.synth import bitstreams_folder
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.accel.sim.rtl_device import RtlDevice, Sources
+from relay_hw.cli.commands import parser
 from relay_hw.cli.fpga import seeds_of
-from relay_hw.cli.main import _parser, main
+from relay_hw.cli.main import main
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.execute import Executor
 from tests.accel.fpga.extra import needs_boards, needs_yosys
@@ -100,6 +101,6 @@ def test_what_is_refused(arguments: str, sentence: str, tmp_path: Path, capsys: 
 
 def test_seeds_follow_the_first() -> None:
     command = ["bitstream", "--part", "lfe5u-25f", "-o", "out"]
-    parse = _parser().parse_args
+    parse = parser().parse_args
     assert list(seeds_of(parse([*command, "--seed", "4", "--seeds", "3"]))) == [4, 5, 6]
     assert list(seeds_of(parse(command))) == [1]

@@ -250,7 +250,7 @@ def test_why(folder: Path, capsys: Captured) -> None:
     assert "makes integers for the accelerator" in " ".join(text.split()) and "lower bound if" in text
     assert f"{faster:,}" in text and "same program" in text
     assert main(["why", str(folder / "build"), "--change", "speed=9"]) == 2
-    assert "change must name one of" in capsys.readouterr().err
+    assert "a change must be one of" in capsys.readouterr().err
 
 
 def test_disasm(folder: Path, capsys: Captured) -> None:

@@ -184,7 +184,7 @@ def test_a_file_that_is_not_there():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: find_strategy("int9"), "strategy must be one of int8, int8-gptq, .*, or a .toml file, not int9"),
+        (lambda: find_strategy("int9"), r"one of int8, int8-gptq, .*, a .toml file, not int9; did you mean int8\?"),
         (lambda: Strategy("s", weight_bits=1), "strategy s: weight_bits must be an integer from 2 to 8, not 1"),
         (lambda: Strategy("s", weight_bits=9), "weight_bits must be an integer from 2 to 8, not 9"),
         (lambda: Strategy("s", activation_bits=16), "activation_bits must be an integer from 2 to 8, not 16"),

@@ -182,7 +182,7 @@ def test_changes_are_read_from_text() -> None:
 
 
 BAD: Sequence[tuple[str, type[Exception], str]] = [
-    ("bus=128", InputError, "change must name one of acc_banks, .*, not bus"),
+    ("bus=128", InputError, "a change must be one of acc_banks, .*, not bus"),
     ("latency", InputError, "change of latency must be an integer, not nothing"),
     ("latency=fast", InputError, "change of latency must be an integer, not fast"),
     ("latency=0", ConfigError, "latency must be from 1 to 65535, not 0"),

@@ -206,8 +206,8 @@ def test_the_component_of_platform_designer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "form", "message"),
     [
-        ("de10nano", Form.VIVADO, "board must be one of pynq-z1, ultra96 for vivado, not de10nano"),
-        ("zcu102", Form.QUARTUS, "board must be one of de10nano for quartus, not zcu102"),
+        ("de10nano", Form.VIVADO, "board for vivado must be one of pynq-z1, ultra96, not de10nano"),
+        ("zcu102", Form.QUARTUS, "board for quartus must be one of de10nano, not zcu102"),
     ],
 )
 def test_boards_that_are_none(name: str, form: Form, message: str) -> None:

@@ -36,9 +36,9 @@ def test_a_new_row_of_the_table_can_be_chosen(
 
     table = (*DEVICES, DeviceKind("mine", open_mine, has_exact_cycles=is_exact))
     monkeypatch.setattr(devices, "DEVICES", table)
-    monkeypatch.setattr("relay_hw.cli.main.DEVICES", table)
+    monkeypatch.setattr("relay_hw.cli.commands.DEVICES", table)
     assert isinstance(open_device("mine", load_config("tiny")), FunctionalDevice)
     for command in (["run", "none", "--input", "none.npz"], ["verify", "none"], ["profile", "none"]):
         assert main([*command, "--device", "mine"]) == 2
         is_known = is_exact or command[0] != "profile"
-        assert ("invalid choice" not in capsys.readouterr().err) == is_known
+        assert ("--device must be one of" not in capsys.readouterr().err) == is_known
