@@ -42,6 +42,9 @@ data: $(READY) ## write build/data/mnist_calibration.npz and mnist_test.npz
 test: $(READY) ## run the test suite
 	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(FLAGS)
 
+check: $(READY) ## within two minutes: tests that today's change touches, a sample of every room (FLAGS="--since COMMIT")
+	$(BIN)/python scripts/check.py $(FLAGS)
+
 fuzz: $(READY) ## mutated and made-up inputs for each of 12 entry points (FLAGS="--entry text --inputs 500"), goes on where it was ended
 	$(BIN)/python scripts/fuzz.py $(FLAGS)
 
