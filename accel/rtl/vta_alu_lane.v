@@ -1,11 +1,11 @@
 // One int32 lane of the accumulator's update: the GEMM sum, or one ALU operation except MUL.  CLIP is MAX, then MIN.
-// In stage O SHR takes the two upper steps of what is known of the old value, and finds what rounds it up.  In stage U
-// the result is one addition, old value plus second operand, or one of them.
+// In stage O, SHR performs the two coarse shift steps on the old value and computes its rounding bit.  In stage U the
+// result is a single addition (old value plus second operand) or one of the two operands.
 // Contract, stage O: known_i is the old value unless zero_i (there is none) or new_i (it is result_o, never for SHR);
 // amount_i is 0 but for SHR, which has b_i = 0.  MIN and MAX (greater_i): compare_i.  MUL: neither add_i nor compare_i, the
 // result is times_i, 0 for all others.
-// Latency: result_o is that of the slot which was in stage O the cycle before; without live_i it is any, so that a
-// simulator need not find it.
+// Latency: result_o belongs to the slot that was in stage O a cycle before; it is undefined while live_i is low, so that
+// simulators can skip it.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

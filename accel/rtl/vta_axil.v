@@ -1,9 +1,9 @@
 // AXI4-Lite slave of the register block: one write and one read at a time, as plain register accesses.
 // Contract: a write takes place in the cycle of write_o; a partial write (strobes not all ones) is refused with
 // SLVERR and does not take place, as is any access that the block does not know (write_known_i, read_known_i low).
-// Latency: address and data are taken in the cycle after both were there, so that an access starts from registers; the
-// response of a write follows a cycle later, that of a read two cycles after its address was taken, or later where the
-// block lets it wait for read_ready_i.
+// Latency: address and data are accepted in the cycle after both are valid, so that an access starts from registers.  The
+// write response follows a cycle later, read data two cycles after the address was accepted, or later while the block
+// holds read_ready_i low.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -1,8 +1,8 @@
 // Performance counters: CYCLES, and sixteen others of 32 bits, wrapping, cleared by their reset.
-// Contract: counter k counts event k in cycles with count_i; value_o is that of counter read_i in a cycle with ready_o,
-// as it was at most a cycle ago.  ready_o comes within 16 cycles.
-// The low four bits of each are registers, with a flag for their carry; the others are a memory, into which one adder
-// takes the flags in turn: a counter has its turn every 16 cycles, and 16 events are one carry at most.
+// Contract: counter k counts event k in cycles with count_i.  In a cycle with ready_o, which comes within 16 cycles,
+// value_o is the value of counter read_i, at most one cycle old.
+// The low four bits of each counter are registers with a carry flag; the upper bits are in a memory.  One adder serves the
+// counters in turn and adds their flags: each is served every 16 cycles, in which at most one carry can arise.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

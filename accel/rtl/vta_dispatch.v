@@ -1,8 +1,8 @@
 // Dispatcher: takes fetched instructions in order, checks them, and puts each into the queue of its unit.
 // Contract: three registers deep; an instruction whose queue is full holds those behind it.  FINISH must be the last of
-// COUNT instructions and waits for quiet_i; run_i falls with done_o.  A faulty instruction is not queued, but for a
-// transfer whose range is bad: no unit may start behind the edge that reports a fault.  count_i holds from before the
-// reset.
+// COUNT instructions and waits for quiet_i; run_i falls with done_o.  A faulty instruction is not queued, except a
+// transfer with a bad range; no unit may start after the edge that reports a fault.  count_i must be stable from before
+// the reset.
 // Latency: fetch buffer to queue 4 edges.  Throughput: one instruction a cycle.
 `resetall
 `timescale 1ns / 1ps

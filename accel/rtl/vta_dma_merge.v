@@ -1,4 +1,4 @@
-// What LOAD and STORE move in one piece: runs, or whole rows, that follow one another in DRAM are one run.
+// Merges runs, or whole rows, of LOAD and STORE that are contiguous in DRAM into one run.
 // Contract: purely combinational.  x_one_o: a row is one run; y_one_o: there is one row.
 `resetall
 `timescale 1ns / 1ps

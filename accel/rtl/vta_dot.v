@@ -1,10 +1,10 @@
 // One output lane of the GEMM array: dot product of BLOCK_IN int8 inputs and weights, or of four taps, or their maximum.
 // Weights of 4 bits are multiplied signed, without sign (low halves), or signed and the sum times 16 (high halves).
-// Contract: weights come a cycle before the inputs.  en_i qualifies the operand stage, and a cycle later each the stages
-// behind it, where operands and partial sums hold otherwise, and at last the sum, which is any otherwise.  With taps_i the
-// first four multipliers take the tap bytes, with the weights of one group rotated; the other operands are 0.  With zero_i
-// all are 0, and so is the sum, but for a maximum.
-// Weights, first_i and the register behind inp_i have the same enable and reset: multiplier blocks have room for them.
+// Contract: weights come a cycle before the inputs.  en_i enables the operand stage and, one cycle later each, the stages
+// behind it.  A disabled stage holds its operands and partial sums; the sum itself is then undefined.  With taps_i the
+// first four multipliers take the tap bytes and the rotated weights of one group; the other operands are 0.  With zero_i
+// all operands are 0, and so is the sum, except for a maximum.
+// Weights, first_i and the register after inp_i share enable and reset, so that multiplier blocks can absorb them.
 // Latency: 4 edges from inputs (operand, products, sums of two, their sum).  Throughput: one sum a cycle.
 `resetall
 `timescale 1ns / 1ps

@@ -1,4 +1,4 @@
-// Fault register: the first fault of a launch stops the core; of several in one cycle, that with the smallest index.
+// Fault register: the first fault of a launch stops the core; among simultaneous faults the smallest index wins.
 // Contract: source k is bit k of valid_i, byte k of code_i and word k of index_i; run_i gates new faults.  Of equal
 // indices the first source counts.
 // Latency: stop_soon_o is high from the cycle with a fault on, stop_o after the edge that ends it, fault_o with code and

@@ -1,11 +1,11 @@
 // Data side of LOAD and GATHER: turns the beats of each instruction, in order, into scratchpad writes.
 // LOAD: one beat a cycle, padding included; the bus waits (beat_want_o low) while padding is written.  Beats of factors
-// stay here: each weight that comes behind them goes on with its factor.
+// are kept here: each weight after them is passed on with its factor.
 // GATHER: keeps rows of an image in two buffers and writes windows of them as parts of INP vectors.  Rows are filled from
 // the bus in order, each completely before its first window is read; a buffer is filled again after the last read of its
 // row.  One beat of scratchpad bytes a cycle, rows of padding included.
 // Latency: a beat of LOAD that arrives or is made at an edge shows at we_o after it; one of GATHER that is read at an edge,
-// one edge later.  Tokens come with the last one, which is before it is in the scratchpad: nobody reads it so soon.
+// one edge later.  Tokens are given with the last write, one cycle before it lands: no reader can be faster.
 // Throughput: no cycle is lost between two instructions that wait here.
 `resetall
 `timescale 1ns / 1ps

@@ -1,4 +1,4 @@
-// Multiples of one input that the digits of a weight choose among: all lanes share them (vta_nibble).
+// Multiples of one input, shared by all lanes, from which the digits of weights select (vta_nibble).
 // Contract: purely combinational; three times the input, and twice and three times it for the upper digit of a weight:
 // with low_i the digit is 0 to 3, else 0, 1, -2, -1.
 `resetall

@@ -1,4 +1,4 @@
-// Product of an int8 input and 4 bits of a weight out of LUTs: two digits to the base of four choose multiples.
+// Product of an int8 input and a 4-bit weight in LUTs: two base-4 digits of the weight select multiples of the input.
 // Contract: purely combinational.  The multiples are vta_multiples' of the same input; its low_i says whether the
 // weight has a sign.
 `resetall

@@ -1,6 +1,6 @@
-// What a GEMM, ALU or REQUANT instruction does once only: bit 0 a slot for a micro-op, bit 1 a micro-op for a step of the
-// inner loop, bit 2 a step of the inner loop, bit 3 of the outer one.
-// Contract: purely combinational; bits 0 and 1 of REQUANT, and all of other instructions are any.
+// Which loops of a GEMM, ALU or REQUANT instruction run exactly once: bit 0 slots of a micro-op, bit 1 micro-ops of an
+// inner step, bit 2 inner steps, bit 3 outer steps.
+// Contract: purely combinational; bits 0 and 1 of REQUANT, and all bits of other instructions, are undefined.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

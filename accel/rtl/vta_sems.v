@@ -1,8 +1,8 @@
-// The counting semaphores: takes of waiting units and gives of finished instructions.
+// Sixteen counting semaphores: waiting units take tokens, finished instructions give them.
 // Contract: a unit is granted when every semaphore of its mask is above zero and no unit before it takes one of them
-// in this cycle (order: LOAD, COMPUTE, OUTPUT, STORE); then it takes one token from each.  Gives are counted at the
-// edge that ends the cycle.  A count that passes 255 raises overflow_o of each unit that gave, in the second cycle behind
-// that edge; soon_o is high in the first one, whenever a unit gave tokens: it may be too many.
+// in this cycle (order: LOAD, COMPUTE, OUTPUT, STORE); then it takes one token from each.  Tokens given in a cycle are
+// counted at the edge that ends it.  A count above 255 raises overflow_o of each unit that gave, two cycles after that
+// edge.  soon_o pulses one cycle earlier whenever a token is given: an early, possibly false warning of overflow.
 // Latency: a token given at an edge can be taken at the next one.
 `resetall
 `timescale 1ns / 1ps
@@ -19,7 +19,7 @@ module vta_sems (
     // gives
     input  wire [ 3:0] give_i,
     input  wire [63:0] set_i,
-    // fault: it may come in the next cycle; it is there
+    // overflow: early warning, and the fault itself
     output wire        soon_o,
     output wire [ 3:0] overflow_o
 );
@@ -63,7 +63,7 @@ module vta_sems (
   wire [  N-1:0] wait_2 = wait_i[2*N+:N];
   wire [  N-1:0] wait_3 = wait_i[3*N+:N];
 
-  // what is missing and which masks meet is known side by side
+  // missing tokens and overlapping masks are computed in parallel
   wire           meet_01 = |(wait_0 & wait_1);
   wire           meet_02 = |(wait_0 & wait_2);
   wire           meet_12 = |(wait_1 & wait_2);
@@ -74,7 +74,7 @@ module vta_sems (
   wire           able_1 = want_i[1] && ~|(wait_1 & ~some_q);
   wire           able_2 = want_i[2] && ~|(wait_2 & ~some_q);
   wire           able_3 = want_i[3] && ~|(wait_3 & ~some_q);
-  // decided for both cases, that LOAD starts and that it does not: alone, behind
+  // grants are computed for both cases: LOAD does not start (alone), LOAD starts (behind)
   wire           alone_2 = able_2 && !(able_1 && meet_12);
   wire           alone_3 = able_3 && !(able_1 && meet_13) && !(alone_2 && meet_23);
   wire           behind_1 = able_1 && !meet_01;
@@ -93,7 +93,7 @@ module vta_sems (
   wire [N-1:0] given_3 = give_i[3] ? set_i[3*N+:N] : {N{1'b0}};
   wire [N-1:0] given = given_0 | given_1 | given_2 | given_3;
 
-  // counts of now that are above one, and that passed 255: any where no token moves, so that a simulator skips them
+  // current counts above one, and above 255: undefined where no token moves, so that simulators can skip them
   reg [N-1:0] many;
   reg [N-1:0] over;
   reg [  3:0] by;
@@ -115,7 +115,7 @@ module vta_sems (
       for (s = 0; s < N; s = s + 1) begin
         by      = change(taken_q[s], {given_3_q[s], given_2_q[s], given_1_q[s], given_0_q[s]});
         count   = after(count_q[s*8+:8], by);
-        // a count that did not fall, but its highest bit did
+        // overflow: the count did not decrease, yet its highest bit fell
         over[s] = count_q[s*8+7] && !count[7] && !by[3];
       end
   end
@@ -143,7 +143,7 @@ module vta_sems (
       given_1_q <= given_1;
       given_2_q <= given_2;
       given_3_q <= given_3;
-      // who takes the last token of a semaphore leaves none, unless one is given
+      // taking the last token of a semaphore leaves none, unless one is given in the same cycle
       some_q <= given | (taken & many) | (~taken & some_q);
       gave_q     <= |given;
       overflow_q <= {|(given_3_q & over), |(given_2_q & over), |(given_1_q & over), |(given_0_q & over)};

@@ -1,4 +1,4 @@
-// What stops the core: the reports of faults, each with the index of its instruction, the fault register, an abort.
+// Stops the core on a fault or an abort, and keeps the first fault with the index of its instruction.
 // Contract: reports count while run_i is high, the first of them until clear_i; of several at one edge that with the
 // smallest index (vta_fault).  done_index_i has a word for LOAD, COMPUTE, OUTPUT and STORE, which names the instruction of a
 // report in the same cycle, of LOAD's write (clash_write_i[2]) in the cycle before, of overflow_i in the second one before.

@@ -1,5 +1,5 @@
 // The accelerator: AXI4-Lite registers, and the core with its AXI4 master.
-// Contract: TIMING.md gives the timing of everything that can be seen from outside; ISA.md the meaning.
+// Contract: TIMING.md specifies all externally visible timing, ISA.md the function.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -99,7 +99,7 @@ module vta_top #(
     input  wire                       m_axi_rvalid,
     output wire                       m_axi_rready
 );
-  // the error of more lanes than there are is to be told before those that follow from it
+  // report too many output lanes before the errors that follow from it
   localparam LANES = (OUT_LANES < BLOCK_OUT) ? OUT_LANES : BLOCK_OUT;
   localparam INP_LANES = BLOCK_IN * WGT_BITS / 8;
   localparam [31:0] BUS_LOG = $clog2(AXI_DATA_BITS / 8);

@@ -1,13 +1,12 @@
 // Last three stages of COMPUTE: the new value of an accumulator entry from the old one and the GEMM sums or the ALU's
 // operand.  Stages: R (the slot comes with its entry, read before), O (sums_i are its), U (the new value), W.
 // Contract: an entry written by one of the four slots in front, which its read came too early to see, is forwarded, so
-// any order of entries is exact.  A slot ahead of an operation (ahead_i) does not write; the operation follows at once.
-// That of a tensor operation reads the source and fills the second operand.  SHR always has one, so that its old value,
-// which takes long, is not the new one of the slot in front; CLIP's raises to the lower bound.  MUL: slots with group_i from
-// 0 up follow one another at once, one for each lane group and one for the product of the last of them, which writes
-// (write_i).  sums_i is 0 for the ALU.
-// Latency: a slot that comes in one cycle has its entry's number on the write port in the second one behind it, and its
-// new value in the third.
+// any order of entries is exact.  A preparing slot (ahead_i) does not write; its operation follows in the next cycle.
+// For a tensor operation it reads the source and fills the second operand.  SHR always has one, because its slow path must
+// not start from the new value of the slot in front; CLIP's applies the lower bound.  MUL takes consecutive slots with
+// group_i from 0 up, one for each lane group and one for the product of the last group, which writes (write_i).  sums_i is
+// 0 for the ALU.
+// Latency: a slot's entry number is on the write port two cycles after the slot, its new value three cycles after.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -1,6 +1,6 @@
-// Weights of half the bits of those in WGT, two beats' worth of one beat, each times a factor that some of them share.
-// Contract: purely combinational; a factor of f multiplies by f + 1, and the low bits of a product stay.  The weights
-// in the low bits of the beat come first, and so do their factors.
+// Widens a beat of half-width weights to two beats of WGT's width, each weight times the factor of its group.
+// Contract: purely combinational; a factor field of f multiplies by f + 1, and products keep their low bits.  Weights in
+// the low bits of the beat come first, and so do their factors.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

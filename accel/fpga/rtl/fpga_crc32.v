@@ -1,4 +1,4 @@
-// The check of an Ethernet frame behind one more byte: CRC-32, bytes with their lowest bit first.
+// One step of Ethernet's frame check (CRC-32): the CRC after one more byte, least significant bit first.
 // Contract: crc_i is all ones before a frame.  Behind its last byte the complement of crc_o is its check, whose bytes go
 // out with the lowest first; behind the check crc_o is 32'hDEBB20E3.
 `resetall

@@ -1,8 +1,8 @@
 // A host on Ethernet as accesses of 32-bit words: Etherbone over UDP, and answers to ARP; everything else is left alone.
-// A packet has one record: words that are written from an address on, and addresses whose words are the answer's.  It is
-// done where all of its words came, and answered where it reads; of a record that only writes nothing is said.
+// A packet has one record: words to write from an address on, and addresses to read.  It is carried out once all of its
+// words have arrived, and answered if it reads; a record that only writes gets no answer.
 // Contract: req_o holds with its address and data until ack_i; rdata_i counts in the cycle of ack_i.  A frame that comes
-// while one is at work waits, of more than one all but the first are lost.
+// while another is carried out waits; of further ones all are lost.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -1,6 +1,6 @@
 // The accumulator scratchpad for simulation: the module of the same name, which says what it does, as one memory of rows.
-// Contract: that of the fabric's form.  What is written waits once, not in every column.  Users that meet in a bank, which
-// is reported, leave there what is as unspecified, but another value.
+// Contract: as the synthesised form.  Write data wait once, not in every column.  Users that clash in a bank, which is
+// reported, leave a value there that is as unspecified, but a different one.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

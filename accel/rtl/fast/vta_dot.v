@@ -1,5 +1,5 @@
 // One output lane of the GEMM array for simulation: the module of the same name, which says what it does, with one sum.
-// Contract: that of the fabric's form; sum_o holds where that one's is any.
+// Contract: as the synthesised form; sum_o holds where that form leaves it undefined.
 // Products of four inputs each are added where the fabric registers products: words side by side, of which a compiler
 // makes vectors.  They are added up a stage later, and the sum waits for the stage where it is due.
 `resetall

@@ -1,5 +1,5 @@
 // One lane of the output stage for simulation: the module of the same name, which says what it does; shifted at once.
-// Contract: that of the fabric's form.
+// Contract: as the synthesised form.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -1,6 +1,6 @@
 // Last three stages of COMPUTE for simulation: the module of the same name, which says what it does, for all lanes at once.
-// Contract: that of the fabric's form.  A slot's operation decides once what is computed, for words side by side, of which
-// a compiler makes vectors; SHR takes whole amounts where the result is found.
+// Contract: as the synthesised form.  A slot's operation selects once what is computed for all lanes, side by side, which a
+// compiler vectorises; SHR shifts by the whole amount where the result is computed.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

@@ -1,5 +1,5 @@
 // The WGT scratchpad for simulation: the module of the same name, which says what it does, as one memory of whole rows.
-// Contract: that of the fabric's form.  What a beat brings waits once, not in every column.
+// Contract: as the synthesised form.  A beat's data wait once, not in every column.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none

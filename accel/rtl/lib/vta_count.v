@@ -1,4 +1,4 @@
-// Count of what is under way, with registers that say whether there is any and whether no more may be added.
+// Up/down counter of what is in flight, with registered flags for any and full.
 // Contract: add_i only while !full_o, sub_i only while any_o.
 // Latency: what is added or subtracted at an edge shows after that edge.
 `resetall

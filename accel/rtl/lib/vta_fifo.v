@@ -1,8 +1,8 @@
 // First-in first-out queue with registered occupancy.
 // Contract: push_i only while !full_o, pop_i only while valid_o; data_o is the oldest entry while valid_o.  Its lowest
-// EARLY bits come out of registers, the others out of the memory.  What data_i shows is written whenever there is room,
-// so that push_i, which comes late and from afar, decides only whether it counts.
-// With RESTS those EARLY bits are any in the cycle behind a pop, and there is no pop in it: pop_i needs not go far then.
+// EARLY bits come from registers, the others from the memory.  data_i is written whenever there is room; push_i, a late
+// signal with long wires, only decides whether the entry counts.
+// With RESTS, the EARLY bits are undefined in the cycle after a pop, and no pop may occur then: pop_i can be local.
 // Latency: an entry pushed at an edge is visible after that edge.  Throughput: one push and one pop a cycle.
 `resetall
 `timescale 1ns / 1ps

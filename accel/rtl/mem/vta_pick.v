@@ -1,4 +1,4 @@
-// One word of several, chosen a cycle ahead.
+// Multiplexer of words whose select is registered one cycle ahead.
 // Contract: word_o is the word of the way_i that the last edge with en_i sampled.
 // Latency: none from words_i to word_o.
 `resetall
