@@ -98,7 +98,7 @@ test-prequantized: $(READY) ## int8 models of ../shared/models on functional sim
 test-exact: $(READY) ## random programs, counterfactuals and bounds, cycle simulator against Verilog, proofs of its two forms (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_exact.py tests/accel/rtl/test_forms.py tests/relay_hw/runtime/test_why.py tests/relay_hw/target/accel/test_bounds.py $(FLAGS)
 
-test-benches: $(READY) ## every bench of a Verilog module with 24 more seeds (minutes)
+test-benches: $(READY) ## every bench of a Verilog module, in every shape, with 25 seeds (minutes)
 	$(BIN)/python -m pytest -q -s -m long -n 2 tests/accel/rtl/test_benches.py $(FLAGS)
 
 test-cost: $(READY) ## recipes of CONTRIBUTING.md on a copy of the sources: files counted, changes tested, one operation in Verilog (minutes)

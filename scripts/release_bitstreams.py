@@ -89,7 +89,7 @@ def _row(board: Board, fit: Fit, report: Mapping[str, Any]) -> str:
 _README = """\
 # Bitstreams of relay-hw
 
-No physical board has been seen yet: these were routed, and their accelerators' netlists ran programs in simulation.
+Not yet tested on hardware: these were routed, and their accelerators' netlists ran programs in simulation.
 
 `sha256sum -c {sums}` checks the files. Unpack the zip of your board, and in its folder:
 

@@ -22,7 +22,7 @@ def test_the_page_is_what_the_facts_say() -> None:
     facts = json.loads(boards.FACTS.read_text())
     assert boards.page(PAGE, facts) == PAGE, "run: python scripts/boards.py"
     assert set(facts) <= {*boards.BITSTREAMS, *boards.ARRAYS, *boards.PROJECTS}
-    assert boards.PAGE.read_text().splitlines()[0].startswith("**No physical board has been seen yet")
+    assert boards.PAGE.read_text().splitlines()[0].startswith("**Not yet tested on hardware")
 
 
 @pytest.mark.parametrize("command", [*boards.BITSTREAMS, *boards.PROJECTS])
