@@ -30,7 +30,7 @@ Array = NDArray[Any]
 _WITHOUT: Final = (
     *("accel", "tensorize", "cli", "compat", "demo", "report", "prelude", "frontend", "text"),
     *(f"compare/{name}.py" for name in ("page", "plots", "table")),
-    *("explore/main.py", "explore/page.py"),
+    *("explore/main.py", "explore/page.py", "sim/bench"),
 )
 
 
@@ -42,7 +42,7 @@ def key_of(*parts: object) -> str:
 
 def sources() -> str:
     """Hash of the sources that results depend on."""
-    return sources_hash(relay_hw, accel, tensorize, without=(*_WITHOUT, "sim/bench"))
+    return sources_hash(relay_hw, accel, tensorize, without=_WITHOUT)
 
 
 class Store:

@@ -26,6 +26,7 @@ from relay_hw.runtime.profile import timed_report
 from relay_hw.runtime.why import Explanation, Loss, Outcome, cause_text, explain
 from relay_hw.support.names import one_of
 from relay_hw.target.accel.changes import read_change
+from relay_hw.target.partition import HOST
 
 Json = Any
 Answer = dict[str, Json]
@@ -45,9 +46,10 @@ class Answers:
 
     def list_files(self) -> Answer:
         """List the models (.onnx, .relay), data (.npz) and builds of the folder."""
-        builds = {path.parent for path in self._root.rglob(MANIFEST)}
+        paths = sorted(self._root.rglob("*"))
+        builds = {path.parent for path in paths if path.name == MANIFEST}
         found: dict[str, list[str]] = {suffix: [] for suffix in (".onnx", ".relay", ".npz")}
-        for path in sorted(self._root.rglob("*")):
+        for path in paths:
             if path.suffix in found and builds.isdisjoint(path.parents):
                 found[path.suffix].append(self._name(path))
         models = sorted(found[".onnx"] + found[".relay"])
@@ -67,7 +69,7 @@ class Answers:
         compiled = compile_model(read.mod, options, params=read.params, calibration=samples)
         artifact = compiled.save(target)
         layers = artifact.manifest.layers
-        host = [{"layer": row.name, "reason": row.reason} for row in layers if row.where == "host"]
+        host = [{"layer": row.name, "reason": row.reason} for row in layers if row.where == HOST]
         return self._answer(
             build, artifact, {"layers": len(layers), "on_host": host, "warnings": list(compiled.warnings)}
         )

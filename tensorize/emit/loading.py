@@ -14,6 +14,7 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.accel.isa.state import element_bytes
 from relay_hw.tensorize.commands import Buffer, Command, Key
+from relay_hw.tensorize.emit.footprint import depths
 from relay_hw.tensorize.emit.scratchpad import Scratchpad, Slots
 from relay_hw.tensorize.schedule.clocks import Clocks
 from relay_hw.tensorize.schedule.constants import ConstantLoad
@@ -238,23 +239,16 @@ class Loader:
 
 
 def _scratchpad(config: AccelConfig, mem: Mem, dense: bool) -> Scratchpad:
-    depths = {
-        Mem.INP: config.inp_depth,
-        Mem.WGT: config.wgt_depth,
-        Mem.ACC: config.acc_depth,
-        Mem.OUT: config.out_depth,
-        Mem.UOP: config.uop_depth,
-        Mem.PRM: config.prm_depth,
-    }
+    depth = depths(config)[mem]
     beat = max(1, config.bus_bytes // element_bytes(config, mem))
     if mem is Mem.INP:
         beat = config.line_entries
     match mem:
         case Mem.ACC:
-            return Scratchpad(depths[mem], acc_unit(config), Slots.POWER)
+            return Scratchpad(depth, acc_unit(config), Slots.POWER)
         case Mem.INP if dense:
-            return Scratchpad(depths[mem], beat, Slots.GAP)
+            return Scratchpad(depth, beat, Slots.GAP)
         case Mem.INP | Mem.WGT | Mem.PRM:
-            return Scratchpad(depths[mem], beat, Slots.SIZE)
+            return Scratchpad(depth, beat, Slots.SIZE)
         case Mem.OUT | Mem.UOP:
-            return Scratchpad(depths[mem], beat)
+            return Scratchpad(depth, beat)

@@ -238,17 +238,25 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
 # Modules that have a form for simulation, and two that hold such modules, there in their first shape.
 FAST = sorted(path.stem for path in rtl_files(form=Form.FAST) if path.parent.name == "fast")
 HOLD_FAST = ("vta_compute", "vta_output")
-CASES = [(module, bench, shape, Form.FABRIC) for module, (bench, shapes) in BENCHES.items() for shape in shapes]
-CASES += [(module, BENCHES[module][0], shape, Form.FAST) for module in FAST for shape in BENCHES[module][1]]
-CASES += [(module, BENCHES[module][0], BENCHES[module][1][0], Form.FAST) for module in HOLD_FAST]
-
 # `make test` takes the first shapes of each module and form, `make test-benches` all of them.
 QUICK_SHAPES = 2
-QUICK = [
-    case
-    for number, case in enumerate(CASES)
-    if sum((one[0], one[3]) == (case[0], case[3]) for one in CASES[:number]) < QUICK_SHAPES
-]
+
+
+def cases(most: int | None = None) -> list[tuple[str, str, dict[str, int], Form]]:
+    """Benches with at most so many shapes of each module and form."""
+    fabric = [(module, shape, Form.FABRIC) for module, (_, shapes) in BENCHES.items() for shape in shapes[:most]]
+    fast = [(module, shape, Form.FAST) for module in FAST for shape in BENCHES[module][1][:most]]
+    hold = [(module, BENCHES[module][1][0], Form.FAST) for module in HOLD_FAST]
+    return [(module, BENCHES[module][0], shape, form) for module, shape, form in (*fabric, *fast, *hold)]
+
+
+def with_benches(most: int | None = None) -> pytest.MarkDecorator:
+    """Run a test with each of `cases`."""
+    return pytest.mark.parametrize(
+        ("module", "bench", "shape", "form"),
+        cases(most),
+        ids=lambda value: value.value if isinstance(value, Form) else str(value).replace(" ", ""),
+    )
 
 
 @pytest.fixture(scope="session")
@@ -271,20 +279,12 @@ def test_verilators_makefile_finds_a_python(flags: str, monkeypatch: pytest.Monk
     assert f"\nPYTHON3 = {sys.executable}\n" in printed
 
 
-@pytest.mark.parametrize(
-    ("module", "bench", "shape", "form"),
-    QUICK,
-    ids=lambda value: value.value if isinstance(value, Form) else str(value).replace(" ", ""),
-)
+@with_benches(QUICK_SHAPES)
 def test_bench(module: str, bench: str, shape: dict[str, int], form: Form, build_root: Path) -> None:
     run_bench(module, bench, shape, build_root, form)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("module", "bench", "shape", "form"),
-    CASES,
-    ids=lambda value: value.value if isinstance(value, Form) else str(value).replace(" ", ""),
-)
+@with_benches()
 def test_bench_of_many_seeds(module: str, bench: str, shape: dict[str, int], form: Form, build_root: Path) -> None:
     run_bench(module, bench, shape, build_root, form, range(1, 26))
