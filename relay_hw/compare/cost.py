@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.compare.energy import Energy, estimate
 from relay_hw.compare.places import Place
+from relay_hw.compare.stored import stored_bytes
 from relay_hw.compare.work import NIBBLE, Work, network_work
 from relay_hw.errors import RelayHwError
 from relay_hw.ir.module import IRModule
@@ -28,6 +29,7 @@ from relay_hw.quantize import Strategy
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.machine import machine_name
 from relay_hw.runtime.options import CompileOptions
+from relay_hw.runtime.widths import no_gain
 from relay_hw.support.progress import Progress
 from relay_hw.target.accel.clock import STANDARD
 from relay_hw.target.accel.residency import Footprints
@@ -43,6 +45,8 @@ class Cost:
     `dram_bytes`: moved in it, instructions included; `resident_bytes`: moved once before. `accel_macs`: of `macs` in
     all, those on the accelerator. `host_seconds`: wall-clock, of the host's part by numpy on `machine`. `layers`:
     operators on accelerator and host. `memory`: the name of its model; `board` and `clock_hz`: where there is one.
+    `weight_bytes`: of all weights as it stores them; `no_gain`: widths that it stores in wider integers, in a sentence.
+    `area`: of the configuration, from synthesis.
     """
 
     config: str
@@ -58,9 +62,12 @@ class Cost:
     energy: Energy
     host_seconds: float
     machine: str
+    weight_bytes: int = 0
+    no_gain: str = ""
     memory: str = STANDARD
     board: str = ""
     clock_hz: int | None = None
+    area: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def samples_per_second(self) -> float | None:
@@ -99,7 +106,9 @@ def costs(
                 mod, CompileOptions(config=config, strategy=strategy, memory=place.memory), quantized=quantized
             )
             cost = _cost(compiled, work, sample, time.perf_counter() - begin)
-            found.append(replace(cost, board=place.board, clock_hz=place.clock_hz))
+            stored, wider = stored_bytes(quantized, config), no_gain(strategy, config)
+            rest = {"board": place.board, "clock_hz": place.clock_hz, "weight_bytes": stored, "no_gain": wider}
+            found.append(replace(cost, **rest))
         except (RelayHwError, AccelError) as error:
             reasons.append(f"{config.name}: {error}")
     return tuple(sorted(found, key=_time)), "; ".join(reasons)
@@ -111,9 +120,9 @@ def _time(cost: Cost) -> float:
 
 
 def suiting(work: Work, where: Sequence[Place]) -> list[Place]:
-    """Places that suit the network: those with 4-bit multipliers only for networks with 4-bit weights."""
+    """Places asked for by name, and others that suit: those with 4-bit multipliers only for 4-bit weights."""
     has_nibbles = work.macs_of(NIBBLE) > 0
-    found = [place for place in where if has_nibbles or place.config.wgt_bits > NIBBLE]
+    found = [place for place in where if place.is_named or has_nibbles or place.config.wgt_bits > NIBBLE]
     return found or list(where)
 
 

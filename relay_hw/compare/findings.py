@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from relay_hw.compare.energy import table as energy_table
-from relay_hw.compare.front import front
+from relay_hw.compare.front import front, run_time
 from relay_hw.compare.measures import Quality
 from relay_hw.compare.rows import FORMAT, FloatRow, LayerRow, Row, row_json
 from relay_hw.errors import InputError
@@ -20,7 +20,7 @@ CSV_COLUMNS: Final = (
     "name", "config", "top1", "top5", "mse", "agreement", "agreement_low", "agreement_high", "logit_sqnr_db", "gained",
     "lost", "top1_change", "top1_change_low", "top1_change_high", "p_value", "cycles", "board", "clock_hz",
     "samples_per_second", "dram_bytes", "weight_bytes", "energy_uj", "accel_mac_share", "lut", "multipliers",
-    "compile_seconds", "engine", "hardware_note", "summary",
+    "front", "compile_seconds", "engine", "hardware_note", "summary",
 )  # fmt: skip
 BEST_BY: Final = (
     "least output noise (signal-to-noise ratio against float) on held-out calibration samples, among strategies whose "
@@ -53,11 +53,20 @@ class Findings:
     warnings: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Row:
-        """The row of a strategy. Raises InputError for an unknown name."""
+        """The row of a strategy, on all configurations. Raises InputError for an unknown name."""
         for row in self.rows:
             if row.name == name:
                 return row
         raise InputError(one_of("strategy", [row.name for row in self.rows], name))
+
+    @property
+    def points(self) -> tuple[Row, ...]:
+        """A row for each strategy on each configuration."""
+        return tuple(point for row in self.rows for point in row.points)
+
+    def is_best(self, point: Row) -> bool:
+        """Whether this is the best strategy, on its fastest configuration."""
+        return point.name == self.best and point.key == self[point.name].key
 
     @property
     def layer_names(self) -> tuple[str, ...]:
@@ -92,7 +101,7 @@ class Findings:
             "warnings": list(self.warnings),
             "best": self.best,
             "best_by": self.best_by,
-            "front": [row.name for row in self.rows if row.name in unbeaten],
+            "front": [row.name for row in self.rows if any(point.key in unbeaten for point in row.points)],
             "float": {
                 "top1": floats.test.top1,
                 "top1_interval": floats.test.top1_interval,
@@ -101,17 +110,18 @@ class Findings:
                 "macs": floats.macs,
                 "weight_bytes": floats.weight_bytes,
             },
-            "strategies": [row_json(row) for row in self.rows],
+            "strategies": [row_json(row, unbeaten) for row in self.rows],
             "energy": energy_table(),
         }
 
     def to_csv(self) -> str:
-        """One line for each strategy, under `CSV_COLUMNS`."""
+        """One line for each strategy on each configuration, under `CSV_COLUMNS`."""
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(CSV_COLUMNS)
-        for row in self.rows:
-            values = row_json(row)
+        unbeaten = front(self.rows)
+        for point in self.points:
+            values = row_json(point, unbeaten)
             for key in ("agreement", "top1_change"):
                 values[f"{key}_low"], values[f"{key}_high"] = values[f"{key}_interval"] or (None, None)
             writer.writerow([_cell(values[column]) for column in CSV_COLUMNS])
@@ -119,7 +129,7 @@ class Findings:
 
 
 def choose_best(rows: Sequence[Row]) -> str | None:
-    """The strategy with the least noise on held-out data; ties go to the fewest cycles, then to the first.
+    """The strategy with the least noise on held-out data; ties go to the fastest, then to the first.
 
     Only those count whose widths the accelerator has, and that are on the front of quality and time; if all leave
     layers to the host, those of which the accelerator runs some, if there is one: float layers have no noise at all.
@@ -127,14 +137,15 @@ def choose_best(rows: Sequence[Row]) -> str | None:
     known = [(row, row.held_out) for row in rows if row.held_out is not None and row.gains]
     known = [(row, held) for row, held in known if row.cost is not None and row.host_share < 1] or known
     unbeaten = front(rows)
-    known = [(row, held) for row, held in known if row.name in unbeaten] or known
+    known = [(row, held) for row, held in known if row.key in unbeaten] or known
     if not known:
         return None
 
     def rank(pair: tuple[Row, Quality]) -> tuple[float, float]:
         row, quality = pair
         noise = float("-inf") if quality.sqnr_db is None else -quality.sqnr_db
-        return noise, row.cost.cycles if row.cost is not None else float("inf")
+        time = run_time(row)
+        return noise, float("inf") if time is None else time
 
     return min(known, key=rank)[0].name
 

@@ -15,9 +15,10 @@ Amount = Callable[[Row], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One strategy: smaller `x` and larger `y` are better. `within`: the confidence interval of `y`, if known.
+    """One strategy on one configuration: smaller `x` and larger `y` are better. `name`: its label. `within`: the
+    confidence interval of `y`, if known.
 
-    `is_partial`: `x` leaves out a part, so that the point dominates no other.
+    `is_partial`: `x` leaves out a part, so that the point dominates no other. `key`: of its row.
     """
 
     name: str
@@ -25,6 +26,7 @@ class Point:
     y: float
     within: tuple[float, float] | None = None
     is_partial: bool = False
+    key: tuple[str, str] = ("", "")
 
     def beats(self, other: Point) -> bool:
         """Whether this point dominates: cheaper and not worse, or as cheap and significantly better."""
@@ -63,15 +65,25 @@ def run_time(row: Row) -> float | None:
 
 def points_of(rows: Sequence[Row], cost: Amount, is_partial: Callable[[Row], bool]) -> list[Point]:
     """A point for each row whose cost and quality are known."""
-    by_agreement = is_by_agreement(rows)
+    by_agreement, labels = is_by_agreement(rows), labels_of(rows)
     found: list[Point] = []
     for row in rows:
         x, y = cost(row), row.test.agreement if by_agreement else row.test.sqnr_db
         if x is not None and y is not None:
-            found.append(Point(row.name, x, y, row.test.agreement_interval if by_agreement else None, is_partial(row)))
+            within = row.test.agreement_interval if by_agreement else None
+            found.append(Point(labels[row.key], x, y, within, is_partial(row), row.key))
     return found
 
 
-def front(rows: Sequence[Row]) -> frozenset[str]:
-    """Names of the strategies on the Pareto front of quality and time."""
-    return frozenset(point.name for point in unbeaten(points_of(rows, run_time, lambda row: row.host_share > 0)))
+def labels_of(rows: Sequence[Row]) -> dict[tuple[str, str], str]:
+    """The label of each point by its key: the strategy, and the configuration where the strategy has several."""
+    names = [row.name for row in rows]
+    return {
+        row.key: f"{row.name} on {row.key[1]}" if row.key[1] and names.count(row.name) > 1 else row.name for row in rows
+    }
+
+
+def front(rows: Sequence[Row]) -> frozenset[tuple[str, str]]:
+    """Keys of the points on the Pareto front of quality and time, over all configurations."""
+    points = [point for row in rows for point in row.points]
+    return frozenset(point.key for point in unbeaten(points_of(points, run_time, lambda row: row.host_share > 0)))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.compare.cost import Cost, costs, with_strategy_bits
+from relay_hw.compare.cost import costs, with_strategy_bits
 from relay_hw.compare.data import Samples
 from relay_hw.compare.evaluate import Evaluator
 from relay_hw.compare.measures import Quality, measure
@@ -32,7 +31,6 @@ from relay_hw.quantize import NumberFormat, Strategy
 from relay_hw.quantize.held_back import Checked, realize_checked
 from relay_hw.quantize.main import realize_module
 from relay_hw.runtime.prices import needs_prices
-from relay_hw.runtime.widths import no_gain
 from relay_hw.support.progress import Labelled, Progress
 
 Array = NDArray[Any]
@@ -121,17 +119,14 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, pro
     (sample,) = setting.test.take(0, 1)
     found_costs, reason = costs(network.mod, realized.mod, realized.strategy, setting.places, sample, progress)
     seconds["compile"] = time.perf_counter() - begin
-    config = _best_config(setting, found_costs)
-    wider = no_gain(strategy, config) if found_costs else ""
     return Row(
         name=strategy.name,
         summary=strategy.summary,
         test=test,
         held_out=held_out,
         costs=found_costs,
-        reason="; ".join(filter(None, [reason or wider, *_kept(checked)])),
-        gains=not wider,
-        weight_bytes=weight_bytes(network.mod, realized.mod, strategy, config),
+        reason="; ".join(filter(None, [reason, *_kept(checked)])),
+        unplaced_bytes=weight_bytes(network.mod, realized.mod, strategy, setting.places[0].config),
         layers=layers,
         engine=evaluation.engine,
         note=evaluation.note,
@@ -164,12 +159,6 @@ def _kept(checked: Checked) -> list[str]:
     """Notes on a strategy: layers left in float, the gain from training, problems of the result."""
     floats = (f"layer {one.layer} kept in float: {one.reason}" for one in checked.kept)
     return [*floats, *checked.realized.notes, *checked.warnings]
-
-
-def _best_config(setting: Setting, found: Sequence[Cost]) -> AccelConfig:
-    """The configuration of the first cost; without costs, that of the first place."""
-    configs = {place.config.name: place.config for place in setting.places}
-    return configs[found[0].config] if found else setting.places[0].config
 
 
 def weight_bytes(mod: IRModule, quantized: IRModule, strategy: Strategy, config: AccelConfig) -> int:

@@ -122,7 +122,7 @@ def compare(
         held_out_images=setting.held_out.count if setting.held_out else 0,
         float_row=FloatRow(
             quality,
-            max([network_work(network.mod).macs, *(row.cost.macs for row in rows if row.cost is not None)]),
+            max([network_work(network.mod).macs, *(cost.macs for row in rows for cost in row.costs)]),
             float_weight_bytes(network.mod),
         ),
         rows=tuple(rows),
@@ -152,16 +152,14 @@ def _samples(launches: Array) -> Array:
 
 
 def _with_areas(rows: Sequence[Row], configs: Sequence[AccelConfig]) -> tuple[list[Row], tuple[str, ...]]:
-    """Rows with the area of their configurations, and a note on those that were never synthesised."""
+    """Rows with the area of each configuration, and a note on those that were never synthesised."""
     from relay_hw.accel.fpga.synth import cache_folder, cached
 
-    used = {row.cost.config for row in rows if row.cost is not None}
+    used = {cost.config for row in rows for cost in row.costs}
     known = {config.name: cached(config, cache_folder()) for config in configs if config.name in used}
-    found: list[Row] = []
-    for row in rows:
-        cells = known[row.cost.config] if row.cost is not None else None
-        area = {key: cells[key] for key in ("luts", "multipliers", "block_rams", "flip_flops")} if cells else {}
-        found.append(replace(row, area=area))
+    counted = ("luts", "multipliers", "block_rams", "flip_flops")
+    areas = {name: {key: cells[key] for key in counted} if cells else {} for name, cells in known.items()}
+    found = [replace(row, costs=tuple(replace(cost, area=areas[cost.config]) for cost in row.costs)) for row in rows]
     missing = " ".join(name for name, cells in known.items() if cells is None)
     note = f"No synthesis result yet for {missing}: `python scripts/area.py {missing}` makes it, in minutes."
     return found, (note,) if missing else ()

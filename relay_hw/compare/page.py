@@ -100,7 +100,7 @@ _WEIGHTS: Final = "bytes of weights"
 
 def _columns(found: Findings) -> list[tuple[str, str, _Cell]]:
     """Title, subtitle and cell function of each column."""
-    rows = found.rows
+    rows = found.points
     has_labels = any(row.test.top1 is not None for row in rows)
     columns: list[tuple[str, str, _Cell]] = []
     if has_labels:
@@ -133,7 +133,7 @@ def _columns(found: Findings) -> list[tuple[str, str, _Cell]]:
 def _table(found: Findings) -> str:
     columns = _columns(found)
     head = "".join(f'<th class="n">{title}<small>{html(small)}</small></th>' for title, small, _ in columns)
-    body = "".join(_table_row(found, row, columns) for row in found.rows)
+    body = "".join(_table_row(found, row, columns) for row in found.points)
     return (
         '<h2>Strategies</h2><div class="card long"><table class="rows">'
         f"<thead><tr><th>strategy</th><th>on</th>{head}</tr></thead>"
@@ -146,7 +146,7 @@ def _table(found: Findings) -> str:
 
 
 def _machines(found: Findings) -> str:
-    names = dict.fromkeys(row.cost.machine for row in found.rows if row.cost is not None)
+    names = dict.fromkeys(row.cost.machine for row in found.points if row.cost is not None)
     return f", on {html(', '.join(names))}" if names else ""
 
 
@@ -154,7 +154,7 @@ def _table_row(found: Findings, row: Row, columns: Sequence[tuple[str, str, _Cel
     small = "; ".join(filter(None, [row.summary, *notes(row)]))
     config = f'<span class="chip">{html(row.cost.config)}</span>' if row.cost else '<span class="chip host">none</span>'
     cells = "".join(f'<td class="n">{cell(row)}</td>' for _, _, cell in columns)
-    kinds = ["best"] * (row.name == found.best) + ["first"] * bool(small)
+    kinds = ["best"] * found.is_best(row) + ["first"] * bool(small)
     # The star follows the name, so the small text below needs its own cell.
     name = f'<td class="name">{html(row.name)}</td><td>{config}</td>{cells}'
     why = f'<tr class="sub"><td colspan="{2 + len(columns)}"><span class="why">{html(small)}</span></td></tr>'
@@ -191,10 +191,11 @@ def _plots(found: Findings) -> str:
     cards: list[str] = []
     for title, cost in kinds:
         leaves_out = title != _WEIGHTS
-        points = points_of(found.rows, cost, lambda row, leaves_out=leaves_out: leaves_out and row.host_share > 0)
+        points = points_of(found.points, cost, lambda row, leaves_out=leaves_out: leaves_out and row.host_share > 0)
         if points:
             y_text = (lambda v: f"{100 * v:.4g}%") if by_agreement else (lambda v: f"{v:.4g}")
-            svg = pareto_svg(points, title, y_title, amount_text, y_text, found.best)
+            best = found[found.best].key if found.best is not None else None
+            svg = pareto_svg(points, title, y_title, amount_text, y_text, best)
             cards.append(f'<div class="card">{svg}</div>')
     if not cards:
         return ""

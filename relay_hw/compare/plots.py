@@ -27,9 +27,12 @@ def pareto_svg(
     y_title: str,
     x_text: Callable[[float], str],
     y_text: Callable[[float], str],
-    best: str | None,
+    best: tuple[str, str] | None,
 ) -> str:
-    """A plot of `points` with their intervals; a line joins the best for each cost, `best` is drawn larger."""
+    """A plot of `points` with their intervals; a line joins the best for each cost.
+
+    The point with the key `best` is drawn larger.
+    """
     xs = plot_span([p.x for p in points])
     ys = plot_span([y for p in points for y in (p.y, *(p.within or ()))])
 
@@ -48,10 +51,10 @@ def pareto_svg(
             low, high = map(height, point.within)
             parts.append(f'<line class="interval" x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>')
         kind = "partial" if point.is_partial else "front" if point in front else "behind"
-        radius = 6.5 if point.name == best else 4.5
+        radius = 6.5 if point.key == best else 4.5
         tip = f"{html(point.name)}: {html(x_text(point.x))} {html(x_title)}, {html(y_text(point.y))} {html(y_title)}"
         parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{tip}</title></circle>')
-    parts += labels([(p.name + (" ★" if p.name == best else ""), *place(p)) for p in points])
+    parts += labels([(p.name + (" ★" if p.key == best else ""), *place(p)) for p in points])
     label = f"{html(y_title)} over {html(x_title)}"
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
 

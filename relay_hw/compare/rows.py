@@ -5,8 +5,8 @@ In: measurements. Out: frozen records, their JSON, and back.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from relay_hw.compare.cost import Cost
@@ -21,11 +21,11 @@ WORST: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One strategy. `test` and `held_out`: measured on those data, `held_out` None if there is none.
+    """One strategy, on all configurations or (of `points`) on one. `test` and `held_out`: measured on those data,
+    `held_out` None if there is none.
 
-    `costs`: on every configuration that suits it, fewest cycles first; empty with the `reason`. On the first of them no
-    width is held in wider numbers (`gains`), and weights take `weight_bytes`. `engine` evaluated it, `note` says why no
-    other. `seconds`: by step. `area`: of the first cost's configuration, from synthesis.
+    `costs`: on every configuration that suits it, fastest first; empty with the `reason`. `unplaced_bytes`: of weights
+    where there are none. `engine` evaluated it, `note` says why no other. `seconds`: by step.
     """
 
     name: str
@@ -34,18 +34,41 @@ class Row:
     held_out: Quality | None
     costs: tuple[Cost, ...]
     reason: str
-    gains: bool
-    weight_bytes: int
+    unplaced_bytes: int
     layers: tuple[LayerRow, ...]
     engine: str
     note: str
     seconds: Mapping[str, float]
-    area: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def cost(self) -> Cost | None:
         """The cost on the fastest configuration."""
         return self.costs[0] if self.costs else None
+
+    @property
+    def points(self) -> tuple[Row, ...]:
+        """A row for each configuration, fastest first; this one if there are none."""
+        return tuple(replace(self, costs=(cost,)) for cost in self.costs) or (self,)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Names of the strategy and of its fastest configuration, empty without one: what points differ in."""
+        return self.name, self.cost.config if self.cost is not None else ""
+
+    @property
+    def gains(self) -> bool:
+        """Whether the fastest configuration stores no width in wider numbers."""
+        return self.cost is None or not self.cost.no_gain
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of weights as the fastest configuration stores them."""
+        return self.cost.weight_bytes if self.cost is not None else self.unplaced_bytes
+
+    @property
+    def area(self) -> Mapping[str, int]:
+        """Synthesis results of the fastest configuration; empty if unknown."""
+        return self.cost.area if self.cost is not None else {}
 
     @property
     def host_share(self) -> float:
@@ -122,7 +145,7 @@ def cost_json(cost: Cost | None) -> dict[str, Any]:
         places = ("config", "memory", "board", "clock_hz", "samples_per_second")
         names = ("cycles", "launches", "dram_bytes", "resident_bytes", "energy_uj", "energy_parts_uj", "macs")
         others = ("accel_mac_share", "accel_layers", "host_layers", "compile_seconds", "host_seconds", "machine")
-        return dict.fromkeys((*places, *names, *others))
+        return dict.fromkeys((*places, *names, *others, "lut", "multipliers", "block_rams"))
     return {
         "config": cost.config,
         "memory": cost.memory,
@@ -142,28 +165,41 @@ def cost_json(cost: Cost | None) -> dict[str, Any]:
         "compile_seconds": round(cost.compile_seconds, 3),
         "host_seconds": cost.host_seconds,
         "machine": cost.machine,
+        "lut": cost.area.get("luts"),
+        "multipliers": cost.area.get("multipliers"),
+        "block_rams": cost.area.get("block_rams"),
     }
 
 
-def row_json(row: Row) -> dict[str, Any]:
-    """One strategy of `report.json`."""
-    area = row.area or {}
+def point_json(point: Row, is_on_front: bool) -> dict[str, Any]:
+    """One strategy on one configuration, without what is the same on all of them."""
+    return {
+        **cost_json(point.cost),
+        "weight_bytes": point.weight_bytes,
+        "gains": point.gains,
+        "hardware_note": "; ".join(hardware_notes(point)),
+        "front": is_on_front,
+    }
+
+
+def hardware_notes(row: Row) -> list[str]:
+    """What the fastest configuration stores in wider numbers, and what no configuration runs."""
+    return [text for text in (row.cost.no_gain if row.cost is not None else "", row.reason) if text]
+
+
+def row_json(row: Row, front: Collection[tuple[str, str]]) -> dict[str, Any]:
+    """One strategy of `report.json`, with the keys of the points on the front: its fastest point, and all of them."""
+    points = [point_json(point, point.key in front) for point in row.points]
     return {
         "name": row.name,
         "summary": row.summary,
         **quality_json(row.test),
-        **cost_json(row.cost),
-        "hardware_note": row.reason,
-        "gains": row.gains,
-        "weight_bytes": row.weight_bytes,
-        "lut": area.get("luts"),
-        "multipliers": area.get("multipliers"),
-        "block_rams": area.get("block_rams"),
+        **points[0],
         "held_out": quality_json(row.held_out) or None,
         "engine": row.engine,
         "engine_note": row.note,
         "seconds": {key: round(value, 3) for key, value in row.seconds.items()},
-        "costs": [cost_json(cost) for cost in row.costs],
+        "costs": points if row.costs else [],
         "worst_layers": [layer.name for layer in row.worst_layers],
         "layers": [layer_json(layer) for layer in row.layers],
     }

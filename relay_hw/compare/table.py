@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from relay_hw.compare.cost import Cost
 from relay_hw.compare.findings import Findings
+from relay_hw.compare.front import labels_of
 from relay_hw.compare.measures import Interval, Quality
-from relay_hw.compare.rows import Row
+from relay_hw.compare.rows import Row, hardware_notes
 from relay_hw.report import number, percent, short_names, table
 from relay_hw.support.quote import line
 
@@ -44,11 +45,13 @@ def comparison_text(found: Findings, width: int | None = None) -> str:
         "weights": number(floats.weight_bytes),
     }
     rows = [tuple(first.get(column, "") for column in columns)]
-    rows += [tuple(_cells(found, row)[column] for column in columns) for row in found.rows]
+    rows += [tuple(_cells(found, point)[column] for column in columns) for point in found.points]
+    # Where a strategy has several rows, they differ in their configuration.
+    optional = tuple(name for name in _OPTIONAL if name != "config" or len(found.points) == len(found.rows))
     lines = [
         f"{line(found.model)}, output {line(found.output)}, {found.images:,} samples",
         "",
-        table(columns, rows, _RIGHT, width, _OPTIONAL),
+        table(columns, rows, _RIGHT, width, optional),
         "",
     ]
     if found.best is not None:
@@ -57,16 +60,28 @@ def comparison_text(found: Findings, width: int | None = None) -> str:
         lines.append(f"no best strategy: {line(found.best_by)}")
     names = short_names(found.layer_names)
     lines += [f"{line(row.name)}: most noise in {_worst(row, names)}" for row in found.rows if row.worst_layers]
-    lines += [f"{line(row.name)}: {line(note)}" for row in found.rows for note in notes(row)]
-    machines = dict.fromkeys(row.cost.machine for row in found.rows if row.cost is not None)
+    lines += _all_notes(found)
+    machines = dict.fromkeys(row.cost.machine for row in found.points if row.cost is not None)
     lines += [f"host ms: the host's part of a run by numpy, on {', '.join(map(line, machines))}"] if machines else []
     lines += [line(text)] if (text := clocks(found)) else []
     return "\n".join([*lines, *map(line, found.notes)])
 
 
+def _all_notes(found: Findings) -> list[str]:
+    """Caveats of all points under their labels; those of all configurations of a strategy come once."""
+    points, labels = found.points, labels_of(found.points)
+    told: dict[str, None] = {}
+    for point in points:
+        alike = [set(notes(other)) for other in points if other.name == point.name]
+        shared = set.intersection(*alike)
+        for note in notes(point):
+            told[f"{line(point.name if note in shared else labels[point.key])}: {line(note)}"] = None
+    return list(told)
+
+
 def notes(row: Row) -> list[str]:
-    """Caveats of a row."""
-    found = [row.reason] if row.reason else []
+    """Caveats of a row on its fastest configuration."""
+    found = hardware_notes(row)
     if row.host_share:
         found.append(f"{percent(row.host_share)} of the multiply-accumulates run on the host, outside of the cycles")
     return [*found, *([f"evaluated by {row.engine}: {row.note}"] if row.note else [])]
@@ -90,8 +105,8 @@ def _columns(found: Findings) -> tuple[str, ...]:
         "weights": True,
         "uJ": True,
         "on accel": True,
-        "LUT": any(row.area for row in found.rows),
-        "mult": any(row.area for row in found.rows),
+        "LUT": any(row.area for row in found.points),
+        "mult": any(row.area for row in found.points),
         "host ms": True,
         "compile s": True,
     }
@@ -101,7 +116,7 @@ def _columns(found: Findings) -> tuple[str, ...]:
 def _cells(found: Findings, row: Row) -> dict[str, str]:
     cost, test = row.cost, row.test
     return {
-        "strategy": row.name + (" *" if row.name == found.best else ""),
+        "strategy": row.name + (" *" if found.is_best(row) else ""),
         "config": cost.config if cost else "-",
         "top-1": share(test.top1),
         "top-5": share(test.top5),
@@ -131,7 +146,7 @@ def rate(cost: Cost | None) -> str:
 
 def clocks(found: Findings) -> str:
     """The board and the clock of each configuration in the rows; nothing without one."""
-    costs = [row.cost for row in found.rows if row.cost is not None and row.cost.clock_hz]
+    costs = [row.cost for row in found.points if row.cost is not None and row.cost.clock_hz]
     known = dict.fromkeys((c.config, c.clock_hz, c.memory) for c in costs)
     texts = [f"{line(name)} at {(hertz or 0) / 1e6:g} MHz, {line(memory)} memory" for name, hertz, memory in known]
     return (

@@ -164,10 +164,11 @@ def test_weights_take_what_their_accelerator_stores(plain: IRModule) -> None:
         assert [count - row.weight_bytes for row in found.rows] == saved
         gains = {"default": [True, True, False, False], "w4": [True, False, True, True]}
         assert [row.gains for row in found.rows] == gains[config]
-        held = [f"no gain on {config}" in row.reason for row in found.rows]
+        held = [row.cost is not None and f"no gain on {config}" in row.cost.no_gain for row in found.rows]
         assert held == [not gain for gain in gains[config]]
         for row in found.rows:
-            assert (f"no gain on {config}" in found.to_text()) and (row.gains or row.reason in found.to_html())
+            assert row.cost is not None
+            assert (f"no gain on {config}" in found.to_text()) and (row.gains or row.cost.no_gain in found.to_html())
         assert found[found.best or ""].gains
 
 
@@ -176,7 +177,7 @@ def test_what_has_no_gain_is_never_the_best(found: Comparison) -> None:
     assert (first.gains, second.gains, third.gains) == (True, True, False), "tiny stores 4-bit weights in 8 bits"
     quiet = replace(third, held_out=replace(third.held_out, sqnr_db=99.0), test=replace(third.test, sqnr_db=99.0))
     assert choose_best([first, second, quiet]) in (first.name, second.name)
-    assert choose_best([replace(quiet, gains=True), first, second]) == quiet.name
+    assert choose_best([gaining(quiet), first, second]) == quiet.name
     alone = replace(found, rows=(quiet,), best=choose_best([quiet]))
     assert alone.best is None and "stores in wider integers" in alone.to_json()["best_by"]
     assert "no best strategy: every strategy has widths" in alone.to_text()
@@ -211,12 +212,16 @@ def test_a_strategy_that_another_one_beats_is_not_the_best(found: Comparison) ->
 
 
 def test_what_stays_on_the_host_is_best_only_among_its_like(found: Comparison) -> None:
-    first, second, third = (replace(row, gains=True) for row in found.rows)
+    first, second, third = map(gaining, found.rows)
     at_host = replace(first, held_out=replace(first.held_out, sqnr_db=None), costs=_at_host(first))
     simulated = replace(second, held_out=replace(second.held_out, sqnr_db=99.0), costs=())
     assert choose_best([at_host, simulated, third]) == third.name
     assert choose_best([at_host, simulated]) == at_host.name
     assert choose_best([replace(at_host, held_out=None)]) is None
+
+
+def gaining(row: Row) -> Row:
+    return replace(row, costs=tuple(replace(cost, no_gain="") for cost in row.costs))
 
 
 def _at_host(row: Row) -> tuple[Cost, ...]:
@@ -509,13 +514,41 @@ def test_regressors_and_unlabelled_data(plain: IRModule) -> None:
     found.to_html()
 
 
-def test_the_fewest_cycles_are_shown(plain: IRModule) -> None:
-    found = compare(
-        plain, data(), CompareOptions(strategies=["int8-minmax"], configs=["tiny", "wide"]), calibration=calibration()
-    )
-    row = found.rows[0]
-    assert {cost.config for cost in row.costs} == {"tiny", "wide"}
-    assert row.cost is not None and row.cost.cycles == min(cost.cycles for cost in row.costs)
+def test_every_configuration_is_a_point(plain: IRModule) -> None:
+    """Strategies on configurations asked for by name: each pair is a row, a point, a line and a cost, as if alone."""
+    configs = ["tiny", "wide", "w4"]
+    options = CompareOptions(strategies=["int8-minmax", "w4a8"], configs=configs)
+    found = compare(plain, data(), options, calibration=calibration())
+    pairs = {(row.name, config) for row in found.rows for config in configs}
+    assert {point.key for point in found.points} == pairs and len(found.points) == 6
+    for row in found.rows:
+        assert row.cost is not None and row.cost.cycles == min(cost.cycles for cost in row.costs)
+        for cost in row.costs:
+            options = CompareOptions(strategies=[row.name], configs=[cost.config])
+            (alone,) = compare(plain, data(), options, calibration=calibration()).rows
+            assert alone.cost is not None
+            same = dict.fromkeys(("compile_seconds", "host_seconds"), 0.0)
+            assert replace(cost, **same) == replace(alone.cost, **same)
+            assert alone.test == row.test
+    lines = list(csv.DictReader(io.StringIO(found.to_csv())))
+    assert {(line["name"], line["config"]) for line in lines} == pairs
+    strategies = found.to_json()["strategies"]
+    assert {(row["name"], cost["config"]) for row in strategies for cost in row["costs"]} == pairs
+    amounts = {(row["name"], c["config"]): (row["agreement"], c["cycles"]) for row in strategies for c in row["costs"]}
+
+    def is_beaten(own: tuple[float, int]) -> bool:
+        return any(cycles < own[1] and share >= own[0] for share, cycles in amounts.values())
+
+    unbeaten = {key for key, own in amounts.items() if not is_beaten(own)}
+    assert {(row["name"], c["config"]) for row in strategies for c in row["costs"] if c["front"]} == unbeaten
+    assert {(line["name"], line["config"]) for line in lines if line["front"] == "True"} == unbeaten
+    text, html = found.to_text(60), found.to_html()
+    table = text.partition("\n\n")[2].partition("\n\n")[0].replace(" *", "").splitlines()
+    assert {tuple(line.split()[:2]) for line in table} >= pairs
+    assert text.count(" * ") == 1 and html.count('class="best') == 1
+    for name, config in pairs:
+        assert html.count(f"<title>{name} on {config}: ") == 3
+    assert "w4a8 on tiny: no gain on tiny: 4-bit weights as 8-bit ones" in text
 
 
 @pytest.mark.parametrize(
@@ -532,6 +565,7 @@ def test_the_fewest_cycles_are_shown(plain: IRModule) -> None:
         ({"strategies": ["int9"]}, "strategy must be one of .*, not int9"),
         ({"configs": ["huge"]}, "configuration must be one of .*, not huge"),
         ({"configs": []}, "configurations must have at least one entry, not none"),
+        ({"configs": ["tiny", "tiny"]}, "configurations must have different names, not tiny twice"),
         ({"engine": "gpu"}, "engine must be one of auto, tvm, numpy, not gpu"),
         ({"processes": 0}, "processes must be at least 1, not 0"),
         ({"output": "boxes"}, "output must be one of scores, not boxes"),

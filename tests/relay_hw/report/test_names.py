@@ -106,7 +106,7 @@ def renamed(report: Report, name: str) -> Report:
 def comparison(name: str) -> Comparison:
     """A comparison with `name` for every text that may be a stranger's."""
     quality = Quality(9, 20.0, top1=0.5, top1_interval=(0.4, 0.6), agreement=0.9, agreement_interval=(0.8, 1.0))
-    cost = Cost(name, 9, 1, 9, 0, 9, 5, 1, 1, 0.5, Energy(1.0, 1.0, 1.0, 1.0, 1.0, 1.0), 0.5, name)
+    cost = Cost(name, 9, 1, 9, 0, 9, 5, 1, 1, 0.5, Energy(1.0, 1.0, 1.0, 1.0, 1.0, 1.0), 0.5, name, 9)
     layers = tuple(
         Probe(f"{name}{k}", name, 3.0 + k, (-1.0, 1.0), Histogram(-2.0, 2.0, (1, 5, 1))) for k in range(COUNT)
     )
@@ -118,7 +118,6 @@ def comparison(name: str) -> Comparison:
             quality,
             (cost,) if k else (),
             "" if k else name,
-            True,
             9,
             layers,
             name,
