@@ -21,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from relay_hw.accel.fpga.boards import find_board
 from relay_hw.accel.fpga.flow import build_bitstream, is_built
 from relay_hw.accel.fpga.parts import FlowError, find_part
-from relay_hw.accel.fpga.report import slowest_clock
 from relay_hw.accel.fpga.socs import Soc, board_soc, part_soc
 from relay_hw.accel.fpga.synth import bitstreams_folder, cache_folder, cached, synthesise
 from relay_hw.accel.fpga.vendor.estimate import estimate, is_estimated
@@ -188,8 +187,10 @@ def _share(found: Found, key: str) -> str:
 
 
 def _bitstream_row(found: Found) -> list[str]:
-    clock = slowest_clock(found["clocks"])
-    asked, reached = ("", "") if clock is None else (f"{clock['asked_mhz']:g} MHz", f"{clock['mhz']:.1f} MHz")
+    # The accelerator's clock is the slowest; a link may have a faster one of its own.
+    clocks = sorted(found["clocks"].values(), key=lambda clock: clock["asked_mhz"])
+    asked = f"{', '.join(format(clock['asked_mhz'], 'g') for clock in clocks)} MHz"
+    reached = f"{', '.join(format(clock['mhz'], '.1f') for clock in clocks)} MHz"
     if not found["timing_met"]:
         reached += ", missed"
     counts = [_share(found, key) for key in ("luts", "flip_flops", "multipliers", "block_rams")]

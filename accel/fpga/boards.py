@@ -177,7 +177,7 @@ BOARDS: Final = (
         reset_level=0,
         led_pin="user_led_n",
         high_pins=(),
-        fits=(Fit("tiny", 50, is_routed=False),),
+        fits=(Fit("tiny", 50, is_routed=True),),
         link=HostLink.ETHERBONE,
         baud=0,
         sdram=_EM638325,

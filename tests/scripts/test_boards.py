@@ -68,6 +68,9 @@ def test_rows() -> None:
     command = boards.BITSTREAMS[0]
     row = "| lfe5u-25f, `tiny` | 16 | 25 MHz | 31.2 MHz | 12,000 (50 %) | 6,000 | 7 (25 %) | 28 (50 %) |"
     assert row in boards.page(PAGE, {command: report(31.23)})
+    two = report(31.23)
+    two["clocks"] = {"rx": {"mhz": 142.07, "asked_mhz": 125.0}} | two["clocks"]
+    assert "| 25, 125 MHz | 31.2, 142.1 MHz |" in boards.page(PAGE, {command: two})
     text = boards.page(PAGE, {command: report(20.0) | {"present": False}})
     assert "20.0 MHz, missed" in text and f"`relay-hw {command}` (an older RTL) |" in text
     assert text.count("not built yet") == len(boards.BITSTREAMS) + len(boards.ARRAYS) + len(boards.PROJECTS) - 1
