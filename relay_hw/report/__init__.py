@@ -27,9 +27,9 @@ from relay_hw.report.picture import (
     Kind,
     Pad,
     Picture,
-    Piece,
     Section,
     Spent,
+    Transfer,
 )
 from relay_hw.report.speed import Figure, Speed, speed_json, speed_table
 from relay_hw.report.style import page
@@ -52,12 +52,12 @@ __all__ = [
     "Node",
     "Pad",
     "Picture",
-    "Piece",
     "Report",
     "Section",
     "SegmentRow",
     "Speed",
     "Spent",
+    "Transfer",
     "bounds_of",
     "host_table",
     "layer_json",

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from relay_hw.compare.comparison import Comparison
-from relay_hw.compare.cost import Cost
 from relay_hw.compare.energy import Energy
+from relay_hw.compare.hardware_cost import Cost
 from relay_hw.compare.histogram import Histogram
 from relay_hw.compare.measures import Quality
 from relay_hw.compare.page import render_fragment
