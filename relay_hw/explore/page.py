@@ -45,14 +45,6 @@ def render_page(found: Findings) -> str:
     return page(title, "\n".join(filter(None, sections)), _STYLE)
 
 
-def render_fragment(found: Findings) -> str:
-    """The page in an iframe, so that its style does not affect the notebook."""
-    return (
-        f'<iframe srcdoc="{html(render_page(found))}" style="width:100%;height:900px;border:0" '
-        f'title="{html(found.model)}: accelerators"></iframe>'
-    )
-
-
 def _head(found: Findings, title: str) -> str:
     counts = Counter(row.state for row in found.rows)
     numbers = ", ".join(f"{counts[state]:,} {state.value}" for state in State if counts[state])

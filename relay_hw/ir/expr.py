@@ -53,6 +53,10 @@ class Expr:
     def __str__(self) -> str:
         return self.astext(show_meta_data=False)
 
+    def _repr_html_(self) -> str:
+        """Rich display in notebooks: the text, coloured."""
+        return lazy_import("relay_hw.text").highlighted(str(self))
+
     @property
     def type(self) -> Type:
         """The inferred type. Raises ValueError before inference."""

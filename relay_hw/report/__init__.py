@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from relay_hw.report.frame import framed
 from relay_hw.report.html import render_html
 from relay_hw.report.model import (
     Bounds,
@@ -31,6 +32,7 @@ from relay_hw.report.picture import (
     Spent,
     Transfer,
 )
+from relay_hw.report.profile import Profile
 from relay_hw.report.speed import Figure, Speed, speed_json, speed_table
 from relay_hw.report.style import page
 from relay_hw.report.table import some, table
@@ -52,6 +54,7 @@ __all__ = [
     "Node",
     "Pad",
     "Picture",
+    "Profile",
     "Report",
     "Section",
     "SegmentRow",
@@ -59,6 +62,7 @@ __all__ = [
     "Spent",
     "Transfer",
     "bounds_of",
+    "framed",
     "host_table",
     "layer_json",
     "layer_table",

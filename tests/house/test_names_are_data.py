@@ -58,6 +58,8 @@ WRITERS: dict[str, dict[str, str]] = {
         "report.multipliers": "a number",
         "title": "HTML",
     },
+    "relay_hw/report/frame.py": {},
+    "relay_hw/text/highlight.py": {"colour.value": "one of Colour"},
     "relay_hw/report/tables.py": {
         "cause": "one of Cause",
         "name": "HTML of _names",
