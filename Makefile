@@ -93,8 +93,8 @@ docs: $(READY) ## the documents as a site that needs no network: build/site/inde
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs . build/site
 	@echo "build/site/index.html is ready"
 
-test-docs: $(READY) ## every figure that a simulator can measure anew, every command of the documents (minutes)
-	$(BIN)/python -m pytest -q -s -m long tests/docs $(FLAGS)
+test-docs: $(READY) ## every figure that a simulator can measure anew, every command of the documents and of --help (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/docs tests/relay_hw/cli/test_examples.py $(FLAGS)
 
 test-prequantized: $(READY) ## int8 models of ../shared/models on functional simulator and Verilog, against onnxruntime (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/quantize/test_prequantized.py $(FLAGS)
