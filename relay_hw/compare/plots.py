@@ -1,65 +1,164 @@
-"""SVG plots of a comparison: points with their Pareto front, histograms with the strategies' ranges.
+"""Plots of a comparison: points with their Pareto front, histograms with the strategies' ranges.
 
-In: numbers with names. Out: SVG elements in the colours of the house style.
+In: numbers with names. Out: where lines, marks and texts go in an SVG picture, which templates write.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 from relay_hw.compare.front import Point, staircase, unbeaten
-from relay_hw.compare.histogram import Histogram
-from relay_hw.support.quote import html
 
-# Sizes of plots and of their margins.
-WIDTH, HEIGHT = 580, 360
-LEFT, RIGHT, TOP, BOTTOM = 62, 18, 30, 46
+# Strategy and configuration of a row.
+Key = tuple[str, str]
+
 _TICKS: Final = 5
-_STEP: Final = 15  # between lines of labels
-_LETTER: Final = 6.6  # width of a letter, roughly
+_STEP: Final = 16  # between lines of labels
+_LETTER: Final = 7.1  # width of a letter, roughly
 
 
-def pareto_svg(
-    points: Sequence[Point],
-    x_title: str,
-    y_title: str,
-    x_text: Callable[[float], str],
-    y_text: Callable[[float], str],
-    best: tuple[str, str] | None,
-) -> str:
+@dataclass(frozen=True, slots=True)
+class Area:
+    """The size of a picture, and the edges of what its axes enclose."""
+
+    width: int
+    height: int
+    left: int
+    right: int
+    top: int
+    bottom: int
+
+
+AREA: Final = Area(width=430, height=300, left=52, right=414, top=30, bottom=252)
+
+
+class Kind(Enum):
+    """What a mark stands for: on the front, beaten, or without a part of its cost."""
+
+    FRONT = "front"
+    BEHIND = "behind"
+    PARTIAL = "partial"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A point by its values. `row`: the number of its row in the page's tables; `within`: the interval of `y`."""
+
+    row: int
+    name: str
+    x: float
+    y: float
+    kind: Kind
+    radius: float
+    within: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """Titles of both axes, and how their numbers are written."""
+
+    x_title: str
+    y_title: str
+    x_text: Callable[[float], str]
+    y_text: Callable[[float], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A number beside an axis."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A mark in its place. `interval`: heights of the ends of its interval; `tip`: its numbers in words."""
+
+    row: int
+    kind: Kind
+    x: float
+    y: float
+    radius: float
+    interval: tuple[float, float] | None
+    tip: str
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A name beside its mark; `lead`: begin and end of a line to it, where it stands apart."""
+
+    row: int
+    text: str
+    x: float
+    y: float
+    anchor: str
+    lead: tuple[float, float, float, float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A picture of marks over two axes; `steps`: corners of the line that joins the best."""
+
+    x_title: str
+    y_title: str
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    steps: tuple[tuple[float, float], ...]
+    dots: tuple[Dot, ...]
+    labels: tuple[Label, ...]
+    area: Area = AREA
+
+
+def pareto_plot(points: Sequence[Point], axes: Axes, best: Key | None, rows: Mapping[Key, int]) -> Plot:
     """A plot of `points` with their intervals; a line joins the best for each cost.
 
-    The point with the key `best` is drawn larger.
+    The point with the key `best` is drawn larger. `rows`: the number of each key's row.
     """
-    xs = plot_span([p.x for p in points])
-    ys = plot_span([y for p in points for y in (p.y, *(p.within or ()))])
+    front = unbeaten(points)
+
+    def mark(point: Point) -> Mark:
+        kind = Kind.PARTIAL if point.is_partial else Kind.FRONT if point in front else Kind.BEHIND
+        is_best = point.key == best
+        return Mark(rows[point.key], point.name, point.x, point.y, kind, 6.5 if is_best else 4.5, point.within)
+
+    marks = [mark(point) for point in sorted(points, key=lambda p: p in front)]
+    named = [(point.name + (" ★" if point.key == best else ""), mark(point)) for point in points]
+    return plot(marks, axes, [mark(point) for point in staircase(points)], named)
+
+
+def plot(marks: Sequence[Mark], axes: Axes, steps: Sequence[Mark], named: Sequence[tuple[str, Mark]]) -> Plot:
+    """A plot of `marks`, later ones over earlier ones; a line joins `steps`, and `named` have labels."""
+    xs = _span([mark.x for mark in marks])
+    ys = _span([y for mark in marks for y in (mark.y, *(mark.within or ()))])
+
+    def across(value: float) -> float:
+        return AREA.left + (value - xs[0]) / (xs[1] - xs[0]) * (AREA.right - AREA.left)
 
     def height(value: float) -> float:
-        return HEIGHT - BOTTOM - (value - ys[0]) / (ys[1] - ys[0]) * (HEIGHT - TOP - BOTTOM)
+        return AREA.bottom - (value - ys[0]) / (ys[1] - ys[0]) * (AREA.bottom - AREA.top)
 
-    def place(point: Point) -> tuple[float, float]:
-        return LEFT + (point.x - xs[0]) / (xs[1] - xs[0]) * (WIDTH - LEFT - RIGHT), height(point.y)
+    def dot(mark: Mark) -> Dot:
+        ends = (height(mark.within[0]), height(mark.within[1])) if mark.within is not None else None
+        tip = f"{mark.name}: {axes.x_text(mark.x)} {axes.x_title}, {axes.y_text(mark.y)} {axes.y_title}"
+        return Dot(mark.row, mark.kind, across(mark.x), height(mark.y), mark.radius, ends, tip)
 
-    steps = [place(p) for p in staircase(points)]
-    parts = [*axes(xs, ys, x_text, y_text), titles(x_title, y_title), front_line(steps)]
-    front = unbeaten(points)
-    for point in sorted(points, key=lambda p: p in front):
-        x, y = place(point)
-        if point.within is not None:
-            low, high = map(height, point.within)
-            parts.append(f'<line class="interval" x1="{x:.1f}" x2="{x:.1f}" y1="{low:.1f}" y2="{high:.1f}"/>')
-        kind = "partial" if point.is_partial else "front" if point in front else "behind"
-        radius = 6.5 if point.key == best else 4.5
-        tip = f"{html(point.name)}: {html(x_text(point.x))} {html(x_title)}, {html(y_text(point.y))} {html(y_title)}"
-        parts.append(f'<circle class="{kind}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{tip}</title></circle>')
-    parts += labels([(p.name + (" ★" if p.key == best else ""), *place(p)) for p in points])
-    label = f"{html(y_title)} over {html(x_title)}"
-    return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+    return Plot(
+        axes.x_title,
+        axes.y_title,
+        tuple(Tick(across(value), axes.x_text(value)) for value in nice_ticks(*xs)),
+        tuple(Tick(height(value), axes.y_text(value)) for value in nice_ticks(*ys)),
+        tuple((across(mark.x), height(mark.y)) for mark in steps),
+        tuple(map(dot, marks)),
+        tuple(_labels([(name, mark.row, across(mark.x), height(mark.y)) for name, mark in named])),
+    )
 
 
-def plot_span(values: Sequence[float]) -> tuple[float, float]:
+def _span(values: Sequence[float]) -> tuple[float, float]:
     """The smallest and largest value, with a margin."""
     low, high = min(values), max(values)
     margin = 0.08 * (high - low) or 0.05 * abs(high) or 1.0
@@ -75,44 +174,6 @@ def nice_ticks(low: float, high: float) -> list[float]:
     return [number * step for number in range(first, math.floor(high / step) + 1)]
 
 
-def axes(
-    xs: tuple[float, float], ys: tuple[float, float], x_text: Callable[[float], str], y_text: Callable[[float], str]
-) -> list[str]:
-    """Lines and numbers of both axes."""
-    parts: list[str] = []
-    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
-    for tick in nice_ticks(*ys):
-        y = bottom - (tick - ys[0]) / (ys[1] - ys[0]) * (bottom - TOP)
-        parts.append(f'<line class="rule" x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="soft" x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{html(y_text(tick))}</text>')
-    for tick in nice_ticks(*xs):
-        x = LEFT + (tick - xs[0]) / (xs[1] - xs[0]) * (right - LEFT)
-        parts.append(f'<line class="rule" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{bottom}"/>')
-        parts.append(
-            f'<text class="soft" x="{x:.1f}" y="{bottom + 17}" text-anchor="middle">{html(x_text(tick))}</text>'
-        )
-    return parts
-
-
-def titles(x_title: str, y_title: str) -> str:
-    """Titles of the axes."""
-    middle = (LEFT + WIDTH - RIGHT) / 2
-    return (
-        f'<text class="soft" x="{middle}" y="{HEIGHT - 8}" text-anchor="middle">{html(x_title)}</text>'
-        f'<text class="soft" x="{LEFT}" y="17">{html(y_title)}</text>'
-    )
-
-
-def front_line(places: Sequence[tuple[float, float]]) -> str:
-    """The front as a staircase: between two points the cheaper one is the best."""
-    if len(places) < 2:
-        return ""
-    path = f"M{places[0][0]:.1f},{places[0][1]:.1f}"
-    for x, y in places[1:]:
-        path += f"H{x:.1f}V{y:.1f}"
-    return f'<path class="step" d="{path}"/>'
-
-
 def amount_text(value: float) -> str:
     """A short text for a number on an axis."""
     for limit, unit in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
@@ -122,28 +183,27 @@ def amount_text(value: float) -> str:
     return f"{value:.4g}"
 
 
-def labels(marks: Sequence[tuple[str, float, float]]) -> list[str]:
+def _labels(marks: Sequence[tuple[str, int, float, float]]) -> list[Label]:
     """Names beside their points, moved apart where they would overlap."""
-    parts: list[str] = []
+    found: list[Label] = []
     # Left, right and line of the labels that stand, and of the points.
-    taken: list[tuple[float, float, float]] = [(x - 6, x + 6, y + 4) for _, x, y in marks]
-    for name, x, y in sorted(marks, key=lambda mark: (mark[2], mark[1])):
+    taken: list[tuple[float, float, float]] = [(x - 6, x + 6, y + 4) for _, _, x, y in marks]
+    for name, row, x, y in sorted(marks, key=lambda mark: (mark[3], mark[2])):
         width = _LETTER * len(name)
-        to_left = x + 14 + width > WIDTH - 2
+        to_left = x + 14 + width > AREA.width - 2
         left = x - 12 - width if to_left else x + 12
         line = _free_line(left, left + width, y + 4, taken)
         taken.append((left, left + width, line))
         anchor, at = ("end", x - 12) if to_left else ("start", x + 12)
-        if abs(line - y - 4) > 3:
-            near = at + (3 if to_left else -3)
-            parts.append(f'<line class="lead" x1="{x:.1f}" y1="{y:.1f}" x2="{near:.1f}" y2="{line - 4:.1f}"/>')
-        parts.append(f'<text x="{at:.1f}" y="{line:.1f}" text-anchor="{anchor}">{html(name)}</text>')
-    return parts
+        near = at + (3 if to_left else -3)
+        lead = (x, y, near, line - 4) if abs(line - y - 4) > 3 else None
+        found.append(Label(row, name, at, line, anchor, lead))
+    return found
 
 
 def _free_line(left: float, right: float, wanted: float, taken: Sequence[tuple[float, float, float]]) -> float:
     """The place nearest to `wanted` where a label from `left` to `right` meets no other one, inside of the plot."""
-    low, high = TOP + 4.0, HEIGHT - BOTTOM - 3.0
+    low, high = AREA.top + 4.0, AREA.bottom - 3.0
     for number in range(200):
         offset = (number + 1) // 2 * 3.0 * (1 if number % 2 else -1)
         line = wanted + offset
@@ -151,75 +211,3 @@ def _free_line(left: float, right: float, wanted: float, taken: Sequence[tuple[f
         if clear and low <= line <= high:
             return line
     return wanted
-
-
-_PLOT, _NAMES, _HIGH, _ROW = 380, 118, 92, 14
-
-
-def histogram_svg(
-    histogram: Histogram, clips: Mapping[str, tuple[float, float] | None], best: str | None, label: str
-) -> str:
-    """Square roots of counts, so that tails show; below, the range that each strategy holds, dashed where that of
-    `best` ends."""
-    if not histogram.counts:
-        return ""
-    margin = 0.12 * (histogram.high - histogram.low)
-    low, high = histogram.low - margin, histogram.high + margin
-    width = _PLOT - _NAMES - 8
-
-    def place(value: float) -> float:
-        return _NAMES + (min(max(value, low), high) - low) / (high - low) * width
-
-    rows = [(name, clip) for name, clip in clips.items() if clip is not None]
-    height = _HIGH + 22 + _ROW * len(rows)
-    parts = [_bars(histogram, place)]
-    chosen = clips.get(best) if best is not None else None
-    if chosen is not None:
-        for value in chosen:
-            if low < value < high:
-                x = place(value)
-                parts.append(f'<line class="clip" x1="{x:.1f}" x2="{x:.1f}" y1="4" y2="{_HIGH}"/>')
-    parts.append(f'<line class="axis" x1="{_NAMES}" x2="{_PLOT - 8}" y1="{_HIGH}" y2="{_HIGH}"/>')
-    for tick in nice_ticks(histogram.low, histogram.high):
-        parts.append(
-            f'<text class="soft small" x="{place(tick):.1f}" y="{_HIGH + 13}" text-anchor="middle">{tick:.4g}</text>'
-        )
-    for number, (name, clip) in enumerate(rows):
-        parts.append(_range_row(name, clip, _HIGH + 26 + _ROW * number, place, (low, high), name == best))
-    head = f'<svg class="hist" viewBox="0 0 {_PLOT} {height}" role="img" aria-label="{html(label)}">'
-    return f"{head}{''.join(parts)}</svg>"
-
-
-def _bars(histogram: Histogram, place: Callable[[float], float]) -> str:
-    tallest = math.sqrt(max(histogram.counts))
-    step = (histogram.high - histogram.low) / len(histogram.counts)
-    path = f"M{place(histogram.low):.1f},{_HIGH}"
-    for number, count in enumerate(histogram.counts):
-        top = _HIGH - math.sqrt(count) / tallest * (_HIGH - 8)
-        path += f"V{top:.1f}H{place(histogram.low + (number + 1) * step):.1f}"
-    return f'<path class="fill" d="{path}V{_HIGH}Z"/>'
-
-
-def _range_row(
-    name: str,
-    clip: tuple[float, float],
-    y: float,
-    place: Callable[[float], float],
-    shown: tuple[float, float],
-    is_best: bool,
-) -> str:
-    """A line from end to end of a range, with bars at ends that lie inside of the picture."""
-    short = html(name if len(name) <= 17 else f"{name[:16]}…")
-    kind = "range best" if is_best else "range"
-    left, right = place(clip[0]), place(clip[1])
-    ends = "".join(
-        f'<line class="{kind}" x1="{place(v):.1f}" x2="{place(v):.1f}" y1="{y - 4}" y2="{y + 4}"/>'
-        for v in clip
-        if shown[0] < v < shown[1]
-    )
-    tip = f"{html(name)}: {clip[0]:.4g} to {clip[1]:.4g}"
-    return (
-        f"<g><title>{tip}</title>"
-        f'<text class="small" x="{_NAMES - 8}" y="{y + 3.5}" text-anchor="end">{short}</text>'
-        f'<line class="{kind}" x1="{left:.1f}" x2="{right:.1f}" y1="{y}" y2="{y}"/>{ends}</g>'
-    )

@@ -1,6 +1,7 @@
 """Design-space exploration: compiles one network for many accelerators, finds the Pareto front of cycles, area, energy.
 
-In: a float module, axes. Out: an `Exploration`. Above `compare`, whose measures it takes.
+In: a float module, axes. Out: an `Exploration`. Above `compare`, whose measures it takes. The page is written by
+templates/.
 """
 
 from relay_hw.explore.exploration import Exploration

@@ -1,30 +1,23 @@
 """The HTML page of an exploration: the front, plots, and every other point with one that dominates it.
 
-In: `Findings`. Out: one self-contained HTML page, without script or network, for screens and paper.
+In: `Findings`. Out: one self-contained HTML page that needs no network, for screens and paper.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from relay_hw.compare.energy import CAVEAT, SOURCE
+from relay_hw.compare.plots import Axes, Kind, Mark, Plot, amount_text
 from relay_hw.explore.findings import Findings, lead
 from relay_hw.explore.front import Objective
 from relay_hw.explore.results import Row, State
-from relay_hw.explore.scatter import Mark, scatter_svg
-from relay_hw.report import number, page, percent
-from relay_hw.support.quote import html
+from relay_hw.explore.scatter import scatter
+from relay_hw.report import ROWS_SCRIPT, number, percent, render
 
-_STYLE: Final = """
-svg .front { fill: var(--products); } svg .behind { fill: var(--fill); opacity: 0.7; }
-svg .step { stroke: var(--products); stroke-width: 1.5; fill: none; opacity: 0.7; }
-svg text { paint-order: stroke; stroke: var(--card); stroke-width: 3px; stroke-linejoin: round; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(470px, 100%), 1fr)); gap: 12px; }
-td.why { min-width: 18em; } details summary { cursor: pointer; margin: 34px 0 10px; font-weight: 600; }
-@media print { details > * { display: block; } main { max-width: none; padding: 0; } table { font-size: 9.5px; } }
-"""
 _TITLES: Final = {
     Objective.CYCLES: "cycles of an inference",
     Objective.MS: "ms of an inference, at the clock asked for",
@@ -36,26 +29,40 @@ _TITLES: Final = {
     Objective.DRAM: "bytes of DRAM an inference",
     Objective.ACCURACY: "accuracy",
 }
+# Points that are not on the front.
+_OTHERS: Final = (
+    (State.DONE, "Beaten"),
+    (State.SKIPPED, "Not measured, as they cannot be on the front"),
+    (State.REFUSED, "Refused"),
+)
 
 
 def render_page(found: Findings) -> str:
     """The page."""
-    title = f"{html(found.model)}: accelerators"
-    sections = [_head(found, title), _front(found), _plots(found), _others(found), _sources(found)]
-    return page(title, "\n".join(filter(None, sections)), _STYLE)
-
-
-def _head(found: Findings, title: str) -> str:
     counts = Counter(row.state for row in found.rows)
-    numbers = ", ".join(f"{counts[state]:,} {state.value}" for state in State if counts[state])
-    names = ", ".join(objective.value.replace("_", " ") for objective in found.objectives)
-    axes = "; ".join(f"{axis.name} {', '.join(map(str, axis.values))}" for axis in found.axes)
-    state = "" if found.is_over else '<p class="warn">The search is still running: open this page again later.</p>'
-    return (
-        f"<h1>{title}</h1><p>{len(found.rows):,} points: {numbers}. {len(found.front)} are on the Pareto front of "
-        f"{html(names)}. Other sizes are those of configuration {html(found.base)}; part {html(found.part.name)}.</p>"
-        f"<p>{html(axes)}</p>{state}"
+    columns = _columns(found)
+    return render(
+        "explore/templates/explore.html.j2",
+        ROWS_SCRIPT,
+        title=_title(found),
+        found=found,
+        counts=[f"{counts[state]:,} {state.value}" for state in State if counts[state]],
+        objectives=[objective.value.replace("_", " ") for objective in found.objectives],
+        front=_table(found, lead(found.rows, found.front), columns),
+        plots=_plots(found),
+        others=_others(found, columns),
+        energy_source=SOURCE,
+        energy_caveat=CAVEAT,
     )
+
+
+def render_fragment(found: Findings) -> str:
+    """The page in an iframe, so that its style does not affect the notebook."""
+    return render("report/templates/frame.html.j2", title=_title(found), page=render_page(found))
+
+
+def _title(found: Findings) -> str:
+    return f"{found.model}: accelerators"
 
 
 _Cell = Callable[[Row], str]
@@ -79,75 +86,55 @@ def _columns(found: Findings) -> list[tuple[str, _Cell]]:
     return columns
 
 
-def _front(found: Findings) -> str:
-    rows = lead(found.rows, found.front)
-    if not rows:
-        return "<h2>The front</h2><p>No point could be measured.</p>"
-    return f"<h2>The front</h2>{_table(found, rows, _columns(found), False)}"
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """Points under their axes and measures; `rows`: number, cells, and why it is not on the front."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[int, tuple[object, ...], str], ...]
 
 
-def _table(found: Findings, rows: Sequence[Row], columns: Sequence[tuple[str, _Cell]], with_reason: bool) -> str:
+def _table(found: Findings, rows: Sequence[Row], columns: Sequence[tuple[str, _Cell]]) -> _Table:
     axes = [axis.name for axis in found.axes if len(axis.values) > 1]
-    head = "".join(f'<th class="n">{html(name)}</th>' for name in [*axes, *(title for title, _ in columns)])
-    head += "<th>why it is not on the front</th>" if with_reason else ""
-    lines: list[str] = []
-    for row in rows:
+
+    def cells(row: Row) -> tuple[object, ...]:
         values = dict(row.point.values)
-        cells = "".join(f'<td class="n">{html(values[name])}</td>' for name in axes)
-        cells += "".join(f'<td class="n">{cell(row)}</td>' for _, cell in columns)
-        cells += f'<td class="why">{html(found.reasons[row.number])}</td>' if with_reason else ""
-        lines.append(f'<tr><td class="name">#{row.number}</td>{cells}</tr>')
-    return (
-        f'<div class="card"><table><thead><tr><th>point</th>{head}</tr></thead>'
-        f"<tbody>{''.join(lines)}</tbody></table></div>"
+        return (*(values[name] for name in axes), *(cell(row) for _, cell in columns))
+
+    return _Table(
+        (*axes, *(title for title, _ in columns)),
+        tuple((row.number, cells(row), found.reasons.get(row.number, "")) for row in rows),
     )
 
 
-def _plots(found: Findings) -> str:
+def _plots(found: Findings) -> list[Plot]:
     """Each objective over the first one."""
     if len(found.objectives) < 2 or not found.amounts:
-        return ""
+        return []
     first, front = found.objectives[0], frozenset(found.front)
-    cards: list[str] = []
+
+    def mark(number: int, x: float, y: float) -> Mark:
+        is_front = number in front
+        return Mark(number, f"#{number}", x, y, Kind.FRONT if is_front else Kind.BEHIND, 4.5 if is_front else 3.0)
+
+    plots: list[Plot] = []
     for place, objective in enumerate(found.objectives[1:], 1):
+        is_accuracy = objective is Objective.ACCURACY
         marks = [
-            Mark(f"#{number}", amounts[0], _shown(amounts[place], objective), number in front)
+            mark(number, amounts[0], -amounts[place] if is_accuracy else amounts[place])
             for number, amounts in found.amounts.items()
         ]
-        svg = scatter_svg(marks, _TITLES[first], _TITLES[objective], objective is Objective.ACCURACY)
-        cards.append(f'<div class="card">{svg}</div>')
-    return (
-        f'<h2>Points that were measured</h2><div class="plots">{"".join(cards)}</div>'
-        '<p class="legend">Coloured: on the front of all objectives together. The line joins the best in the two '
-        "of a plot.</p>"
-    )
+        marks.sort(key=lambda one: one.kind is Kind.FRONT)
+        axes = Axes(_TITLES[first], _TITLES[objective], amount_text, amount_text)
+        plots.append(scatter(marks, axes, is_accuracy))
+    return plots
 
 
-def _shown(value: float, objective: Objective) -> float:
-    return -value if objective is Objective.ACCURACY else value
-
-
-def _others(found: Findings) -> str:
-    columns = _columns(found)
-    parts: list[str] = []
-    for state, text in (
-        (State.DONE, "Beaten"),
-        (State.SKIPPED, "Not measured, as they cannot be on the front"),
-        (State.REFUSED, "Refused"),
-    ):
+def _others(found: Findings, columns: Sequence[tuple[str, _Cell]]) -> list[tuple[str, _Table]]:
+    """Points that are not on the front, by why."""
+    tables: list[tuple[str, _Table]] = []
+    for state, text in _OTHERS:
         rows = [row for row in found.of(state) if row.number in found.reasons]
         if rows:
-            shown = columns if state is State.DONE else []
-            parts.append(
-                f"<details><summary>{text}: {len(rows):,}</summary>{_table(found, rows, shown, True)}</details>"
-            )
-    return "".join(parts)
-
-
-def _sources(found: Findings) -> str:
-    return (
-        '<h2>Where the numbers come from</h2><p class="legend">Cycles, bytes: the exact engine of the cycle simulator, '
-        "in steady state. Area: block RAMs and multipliers are counted, LUT4 and flip-flops are a model's, fitted to "
-        f"syntheses for Lattice ECP5; the accelerator alone. Energy: {html(SOURCE)}. {html(CAVEAT)} Clocks are "
-        "assumed, not predicted.</p>"
-    )
+            tables.append((text, _table(found, rows, columns if state is State.DONE else [])))
+    return tables

@@ -1,11 +1,13 @@
-"""Reports of builds: text tables, `report.json` and a self-contained `report.html`."""
+"""Reports of builds: text tables, `report.json` and a self-contained `report.html`.
+
+Pages are Jinja templates, of this room in templates/, their scripts in page/.
+"""
 
 from __future__ import annotations
 
 import json
 
-from relay_hw.report.frame import framed
-from relay_hw.report.html import render_html
+from relay_hw.report.build_page import render_html
 from relay_hw.report.model import (
     Bounds,
     HostTime,
@@ -28,13 +30,13 @@ from relay_hw.report.picture import (
     Kind,
     Pad,
     Picture,
+    Piece,
     Section,
     Spent,
-    Transfer,
 )
-from relay_hw.report.profile import Profile
+from relay_hw.report.render import render
+from relay_hw.report.script import ROWS_SCRIPT
 from relay_hw.report.speed import Figure, Speed, speed_json, speed_table
-from relay_hw.report.style import page
 from relay_hw.report.table import some, table
 from relay_hw.report.text import host_table, layer_table, mac_text, number, percent, placement, segment_table, summary
 
@@ -43,6 +45,7 @@ __all__ = [
     "OUTPUT",
     "PARTS",
     "ROWS",
+    "ROWS_SCRIPT",
     "Bounds",
     "Figure",
     "HostTime",
@@ -54,24 +57,22 @@ __all__ = [
     "Node",
     "Pad",
     "Picture",
-    "Profile",
+    "Piece",
     "Report",
     "Section",
     "SegmentRow",
     "Speed",
     "Spent",
-    "Transfer",
     "bounds_of",
-    "framed",
     "host_table",
     "layer_json",
     "layer_table",
     "mac_text",
     "number",
-    "page",
     "percent",
     "placement",
     "profile_json",
+    "render",
     "render_html",
     "report_files",
     "report_json",

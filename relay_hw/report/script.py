@@ -24,6 +24,7 @@ _TIME: Final = (
 )
 BUILD: Final = (*_COMMON, *_TIME, "main.js")
 DIFFERENCE: Final = (*_COMMON, "diff.js")
+ROWS_SCRIPT: Final = ("rows.js",)
 _IMPORT: Final = re.compile(r"^import (\{[^}]*\}) from \"\./(\w+)\.js\";$", re.MULTILINE)
 _EXPORT: Final = re.compile(r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
 
@@ -33,7 +34,7 @@ def asset(name: str) -> str:
     return files("relay_hw.report").joinpath("page", name).read_text(encoding="utf-8")
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=3)
 def script(modules: tuple[str, ...]) -> str:
     """Modules one after the other, each wrapped in a function that returns its exports."""
     return '"use strict";\nconst modules = {};\n' + "\n".join(map(_module, modules))

@@ -1,12 +1,12 @@
-"""Quotes untrusted text for each output language: terminal, HTML, JSON, C, Tcl, Markdown, shell, CSV.
+"""Quotes untrusted text for each output language: terminal, C, Tcl, Markdown, shell, CSV.
 
 In: untrusted text, such as a tensor's name or a file's. Out: text that its language reads as a name and nothing
-else. Makefiles are written here with fixed text alone, JSON by `json.dumps` alone but for that inside of HTML.
+else. HTML is escaped by its templates (relay_hw/report/render.py). Makefiles are written here with fixed text alone,
+JSON by `json.dumps` alone but for that inside of pages.
 """
 
 from __future__ import annotations
 
-import html as _html
 import json
 import re
 import shlex
@@ -45,18 +45,9 @@ def screen(text: object) -> str:
     return "\n".join(map(line, str(text).split("\n")))
 
 
-def html(text: object) -> str:
-    """Text or a quoted attribute of HTML and SVG."""
-    return _html.escape(screen(text))
-
-
-def json_in_html(value: object) -> str:
-    """JSON of plain values inside an HTML script element, which it can neither end nor turn into a comment.
-
-    Texts in it are lines as `line` writes them, keys too, since a script shows them.
-    """
-    text = json.dumps(_lines(value), separators=(",", ":"))
-    return re.sub("[<>&]", lambda found: f"\\u{ord(found[0]):04x}", text)
+def plain_json(value: object) -> str:
+    """JSON of plain values for the script of a page, which shows them: texts, keys too, are lines as by `line`."""
+    return json.dumps(_lines(value), separators=(",", ":"))
 
 
 def _lines(value: object) -> object:

@@ -1,4 +1,7 @@
-"""Names from strangers reach other languages through support/quote.py alone, terminals through one function alone."""
+"""Names from strangers reach other languages through support/quote.py alone, terminals through one function alone.
+
+Pages are written by templates, which test_templates.py reads.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,6 @@ QUOTES = {node.name for node in TREES["relay_hw/support/quote.py"].body if isins
 # By language: what writes it, and functions of others whose results are text of it. What is called a number gives the
 # text of one in every language.
 NUMBERS = {"number", "percent", "interval", "share", "decibels"}
-HTML = {"pareto_svg", "histogram_svg", "page"}
 TEXT = {"table", "some", "mac_text", "losses"}
 # By file, expressions that are no stranger's, with the reason.
 WRITERS: dict[str, dict[str, str]] = {
@@ -52,44 +54,6 @@ WRITERS: dict[str, dict[str, str]] = {
         "name": "quoted by finite_check",
         "program": "a number",
         "step.kernel": "host_k and a number, as backend/tvm/c_kernels.py names kernels",
-    },
-    "relay_hw/report/html.py": {
-        "cause": "one of Cause",
-        "report.multipliers": "a number",
-        "title": "HTML",
-    },
-    "relay_hw/report/frame.py": {},
-    "relay_hw/text/highlight.py": {"colour.value": "one of Colour"},
-    "relay_hw/report/tables.py": {
-        "cause": "one of Cause",
-        "name": "HTML of _names",
-        "text": "a number's",
-        "index": "a number",
-    },
-    "relay_hw/report/difference_page.py": {},
-    "relay_hw/report/style.py": {
-        "title": "HTML",
-        "body": "HTML",
-        "style": "a style sheet of the writers",
-        "script": "the page's own script",
-        "data": "HTML",
-    },
-    "relay_hw/compare/page.py": {"title": "HTML", "text": "a number's", "small": "a number's"},
-    "relay_hw/compare/plots.py": {"anchor": "a word of _labels"},
-    "relay_hw/explore/page.py": {
-        "state.value": "one of State",
-        "', '.join(map(str, axis.values))": "quoted with the names of axes",
-        "axis.name": "quoted with its values",
-        "title": "HTML",
-        "state": "HTML",
-        "row.number": "a number",
-        "number": "a number",
-        "svg": "SVG",
-    },
-    "relay_hw/explore/scatter.py": {
-        "amount_text(mark.x)": "a number's",
-        "amount_text(mark.y)": "a number's",
-        "''.join(parts)": "SVG",
     },
     "relay_hw/report/text.py": {"cause": "one of Cause"},
     "relay_hw/report/table.py": {"', '.join(left_out)": "columns of the writers"},
@@ -177,7 +141,7 @@ PRINTERS = {
 
 
 def house(path: str) -> House:
-    others = TEXT if "/cli/" in path or path.endswith(("text.py", "table.py")) else HTML
+    others = TEXT if "/cli/" in path or path.endswith(("text.py", "table.py")) else set[str]()
     return House(QUOTES, NUMBERS | others, FIXED)
 
 

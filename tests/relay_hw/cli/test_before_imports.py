@@ -13,7 +13,7 @@ import pytest
 from relay_hw.cli.main import main
 from relay_hw.runtime import given
 
-LARGE = ("numpy", "onnx", "tvm", "relay_hw.ir", "relay_hw.runtime.compile", "relay_hw.runtime.execute")
+LARGE = ("numpy", "onnx", "tvm", "jinja2", "relay_hw.ir", "relay_hw.runtime.compile", "relay_hw.runtime.execute")
 PROGRAM = """
 import json, sys
 from relay_hw.cli.main import main

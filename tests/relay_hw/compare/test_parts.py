@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,10 +16,11 @@ from relay_hw.compare.data import read_samples
 from relay_hw.compare.energy import FIGURES, SHARES, SRAM, access, estimate, registers
 from relay_hw.compare.front import Point, staircase, unbeaten
 from relay_hw.compare.histogram import BINS, Counter, Histogram
-from relay_hw.compare.network_work import network_work, weight_bits
-from relay_hw.compare.plots import histogram_svg, nice_ticks, pareto_svg
+from relay_hw.compare.plots import Axes, nice_ticks, pareto_plot
+from relay_hw.compare.ranges import ranges
 from relay_hw.compare.store import Store, key_of
 from relay_hw.compare.stored import stored_bytes
+from relay_hw.compare.work import network_work, weight_bits
 from relay_hw.errors import InputError
 from relay_hw.quantize import LayerChoice, Strategy, find_strategy
 from relay_hw.report import short_names
@@ -196,12 +196,19 @@ def test_as_dear_and_better_by_chance_is_no_better() -> None:
 
 
 @given(places=POINTS)
-def test_plots_are_well_formed(places: list[tuple[int, int]]) -> None:
-    points = [Point(f"<{n}>", x, y, (y - 1, y + 1)) for n, (x, y) in enumerate(places)]
-    svg = ElementTree.fromstring(pareto_svg(points, "x & y", "y", str, str, "<0>"))
-    assert len(svg.findall("circle")) == len(points) == len(svg.findall("line[@class='interval']"))
-    texts = [text.text for text in svg.findall("text")]
-    assert all(any(text and text.startswith(point.name) for text in texts) for point in points)
+def test_plots_hold_every_point_and_its_name(places: list[tuple[int, int]]) -> None:
+    points = [Point(f"<{n}>", x, y, (y - 1, y + 1), key=(f"<{n}>", "")) for n, (x, y) in enumerate(places)]
+    rows = {point.key: number for number, point in enumerate(points)}
+    found = pareto_plot(points, Axes("x & y", "y", str, str), ("<0>", ""), rows)
+    assert sorted(dot.row for dot in found.dots) == sorted(label.row for label in found.labels) == [*range(len(points))]
+    area = found.area
+    for dot in found.dots:
+        name, interval = points[dot.row].name, dot.interval
+        assert interval is not None and interval[0] > dot.y > interval[1], "better is up"
+        assert dot.tip.startswith(f"{name}: ") and dot.radius == (6.5 if name == "<0>" else 4.5)
+        assert area.left <= dot.x <= area.right and area.top <= dot.y <= area.bottom
+    assert {label.text for label in found.labels} == {p.name + (" ★" if p.name == "<0>" else "") for p in points}
+    assert [*found.steps] == sorted(found.steps, key=lambda at: (at[0], -at[1])), "dearer and better"
 
 
 @given(low=st.floats(-1e9, 1e9), width=st.floats(1e-3, 1e9))
@@ -214,10 +221,14 @@ def test_ticks_lie_inside(low: float, width: float) -> None:
 
 def test_histogram_pictures() -> None:
     clips = {"a": (-1.0, 1.0), "b": (-100.0, 100.0), "c": None}
-    svg = ElementTree.fromstring(histogram_svg(Histogram(-2.0, 2.0, (1, 4, 9, 0)), clips, "a", "layer"))
-    assert len(svg.findall("g")) == 2, "a row for each strategy that has a range"
-    assert len(svg.findall("line[@class='clip']")) == 2
-    assert histogram_svg(Histogram(0.0, 0.0, ()), clips, None, "layer") == ""
+    found = ranges(Histogram(-2.0, 2.0, (1, 4, 9, 0)), clips, "a")
+    assert found is not None
+    assert [(row.name, row.is_best, len(row.ends)) for row in found.rows] == [("a", True, 2), ("b", False, 0)]
+    assert found.clips == found.rows[0].ends, "dashed where the best strategy's range ends"
+    # Square roots: 1, 2 and 3 of 3 in height, then nothing.
+    area, heights = found.area, [y for _, y in found.steps]
+    assert [(area.bottom - y) / (area.bottom - area.top) for y in heights] == pytest.approx([1 / 3, 2 / 3, 1, 0])
+    assert ranges(Histogram(0.0, 0.0, ()), clips, None) is None
 
 
 def test_short_names_differ() -> None:

@@ -7,16 +7,18 @@ from importlib.resources import files
 
 import pytest
 
-from relay_hw.report.script import BUILD, DIFFERENCE, asset, script
+from relay_hw.report.script import BUILD, DIFFERENCE, ROWS_SCRIPT, asset, script
+
+PAGES = (BUILD, DIFFERENCE, ROWS_SCRIPT)
 
 
 def test_every_module_is_in_the_page_once() -> None:
     found = {path.name for path in files("relay_hw.report").joinpath("page").iterdir() if path.name.endswith(".js")}
-    assert {*BUILD, *DIFFERENCE} == found
-    assert all(len(set(page)) == len(page) for page in (BUILD, DIFFERENCE))
+    assert {*BUILD, *DIFFERENCE, *ROWS_SCRIPT} == found
+    assert all(len(set(page)) == len(page) for page in PAGES)
 
 
-@pytest.mark.parametrize("page", [BUILD, DIFFERENCE])
+@pytest.mark.parametrize("page", PAGES)
 def test_imports_are_exported_by_modules_before(page: tuple[str, ...]) -> None:
     known: dict[str, set[str]] = {}
     for name in page:
@@ -28,7 +30,7 @@ def test_imports_are_exported_by_modules_before(page: tuple[str, ...]) -> None:
 
 
 def test_what_is_exported_is_used() -> None:
-    texts = {name: asset(name) for name in {*BUILD, *DIFFERENCE}}
+    texts = {name: asset(name) for name in {*BUILD, *DIFFERENCE, *ROWS_SCRIPT}}
     for name, text in texts.items():
         for exported in re.findall(r"^export (?:async )?(?:function|class|const) (\w+)", text, re.MULTILINE):
             assert any(re.search(rf"\b{exported}\b", other) for key, other in texts.items() if key != name), exported
@@ -36,7 +38,7 @@ def test_what_is_exported_is_used() -> None:
 
 def test_the_script_shows_text_as_text() -> None:
     """Names are a stranger's: no way from text to elements is used, and nothing is fetched."""
-    text = script(BUILD) + script(DIFFERENCE)
+    text = "".join(map(script, PAGES))
     for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "fetch(",
                  "XMLHttpRequest", "WebSocket", "localStorage", "import(", "</script", "<!--"):  # fmt: skip
         assert word not in text, word
