@@ -89,8 +89,12 @@ measure-methods: $(READY) ## strategies on two MobileNets, the second one traine
 	$(BIN)/python scripts/train_mobilenet.py
 	$(BIN)/python scripts/measure_methods.py $(FLAGS)
 
-test-docs: $(READY) ## every figure that a simulator can measure anew, every command of the documents (minutes)
-	$(BIN)/python -m pytest -q -s -m long tests/docs $(FLAGS)
+docs: $(READY) ## the documents as a site that needs no network: build/site/index.html
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs . build/site
+	@echo "build/site/index.html is ready"
+
+test-docs: $(READY) ## every figure that a simulator can measure anew, every command of the documents and of --help (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/docs tests/relay_hw/cli/test_examples.py $(FLAGS)
 
 test-prequantized: $(READY) ## int8 models of ../shared/models on functional simulator and Verilog, against onnxruntime (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/quantize/test_prequantized.py $(FLAGS)
@@ -164,7 +168,7 @@ area-points: $(READY) ## synthesise what the area model is fitted to, and fit it
 lock: ## renew requirements.lock and scripts/aarch64.lock, versions and hashes, by uv (pip install uv)
 	printf 'setuptools>=77\nwheel\n' | uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-header \
 	  --generate-hashes --no-annotate --extra test --extra lint --extra fpga \
-	  --extra explore --extra mcp -o requirements.lock pyproject.toml -
+	  --extra explore --extra mcp --extra docs -o requirements.lock pyproject.toml -
 	echo ziglang | uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-header --generate-hashes \
 	  --no-annotate -o scripts/aarch64.lock -
 

@@ -31,8 +31,8 @@ from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.accel.isa.program import Program, SectionKind
 from relay_hw.accel.sim.device import Bytes, LaunchStats
 from relay_hw.accel.sim.dram_timing import memory_model
-from relay_hw.compare.cost import shares
-from relay_hw.compare.work import network_work
+from relay_hw.compare.hardware_cost import shares
+from relay_hw.compare.network_work import network_work
 from relay_hw.demo.digits import INPUT_NAME, read_digits
 from relay_hw.frontend import from_onnx
 from relay_hw.ir.module import IRModule

@@ -1,7 +1,6 @@
 """The public names of flat functions: nodes, conversion from Relay, evaluation."""
 
 from relay_hw.backend.flatten import flatten
-from relay_hw.backend.meaning import Machine, as_array, evaluate, evaluate_node, used_operators
 from relay_hw.backend.nodes import (
     FlatAny,
     FlatApply,
@@ -31,6 +30,7 @@ from relay_hw.backend.nodes import (
     renumber,
     uses,
 )
+from relay_hw.backend.reference import Machine, as_array, evaluate, evaluate_node, used_operators
 
 __all__ = [
     "FlatAny",

@@ -1,7 +1,7 @@
 """Flat functions: the host's programs, as lists of nodes in the order of evaluation and of effects.
 
-One form serves numpy (`meaning.py`), TVM, the stored build (`store.py`) and the executor. A branch, an arm and the body
-of a closure are flat functions of their own, whose first parameters are what they capture: there are no scopes.
+One form serves numpy (`reference.py`), TVM, the stored build (`store.py`) and the executor. A branch, an arm and the
+body of a closure are flat functions of their own, whose first parameters are what they capture: there are no scopes.
 """
 
 from __future__ import annotations

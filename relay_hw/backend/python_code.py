@@ -317,7 +317,7 @@ class _FunctionCoder:
 
     def _operation(self, node: Call, op: Op, args: Sequence[str]) -> str:
         attrs = "None" if node.attrs is None else self.pool.name(node.attrs, "a")
-        meaning = self.pool.name(op.meaning, f"op_{identifier(op.name)}_")
+        meaning = self.pool.name(op.reference, f"op_{identifier(op.name)}_")
         made = f"{meaning}({attrs}, ({''.join(arg + ', ' for arg in args)}), {self.pool.name(node.type, 't')})"
         return f"asarray({made})" if isinstance(node.checked_type, TensorType) else f"value_of({made})"
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from relay_hw.accel.sim.names import CYCLE, RTL
 from relay_hw.cli import arguments as arg
@@ -30,6 +30,8 @@ from relay_hw.runtime.given import (
     check_text,
 )
 from relay_hw.target.accel.devices import DEVICES, FPGA
+
+_COMPLETION: Final = 'bash: eval "$(relay-hw completion bash)" in ~/.bashrc; zsh: the same in ~/.zshrc, after compinit'
 
 
 def parser() -> ArgumentParser:
@@ -229,7 +231,6 @@ def _add_inspect_commands(commands: Any) -> None:
 
     text = "compare two builds: matched layers, what changed, cycles gained and lost"
     diff = add(commands, "diff", "diff:diff_command", text)
-    diff.epilog = "example: relay-hw diff build/int8 build/w4a8 -o build/diff.html"
     diff.add_argument("a", type=Path, metavar="A", help="a build")
     diff.add_argument("b", type=Path, metavar="B", help="another build of the same network or a similar one")
     diff.add_argument("-o", "--output", type=arg.output_file, metavar="PAGE.html", help="also write an HTML page")
@@ -391,4 +392,4 @@ def _add_help_commands(commands: Any) -> None:
     text = "print a script by which a shell completes commands, options, names and files"
     complete = add(commands, "completion", "completion:completion_command", text)
     complete.add_argument("shell", choices=("bash", "zsh"), metavar="SHELL", help="bash or zsh")
-    complete.epilog = 'bash: eval "$(relay-hw completion bash)" in ~/.bashrc; zsh: the same in ~/.zshrc, after compinit'
+    complete.epilog = f"{complete.epilog}\n\n{_COMPLETION}"

@@ -12,10 +12,11 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from relay_hw.cli.colours import has_colours, heads_styled, note_styled
 from relay_hw.support.progress import IDLE, ProgressStep, Steps
 from relay_hw.support.quote import line, screen
 
@@ -42,7 +43,10 @@ class Console:
 
     def result(self, row: dict[str, Any], text: str) -> None:
         """Print the command's result, as JSON or text."""
-        _print(self._out, json.dumps(row) if self.as_json else text)
+        if self.as_json:
+            _print(self._out, json.dumps(row))
+        else:
+            _print(self._out, text, style=heads_styled)
 
     @property
     def width(self) -> int | None:
@@ -53,7 +57,7 @@ class Console:
         """Print a line on standard error at once."""
         if self._progress is not None:
             self._progress.clear()
-        _print(self._err, f"relay-hw: {line(message)}")
+        _print(self._err, f"relay-hw: {line(message)}", style=note_styled)
 
     def warning(self, message: str) -> None:
         """Print one line about something that looks like a mistake, but does not stop the command."""
@@ -170,8 +174,15 @@ def _with_share(step: ProgressStep) -> str:
     return step.text if step.share is None else f"{step.text} ({100 * step.share:.0f}%)"
 
 
-def _print(stream: TextIO, text: str, before: str = "", end: str = "\n") -> None:
-    """Print text with control characters made visible, in characters of the stream's encoding; all output goes here."""
+def _print(
+    stream: TextIO, text: str, before: str = "", end: str = "\n", style: Callable[[str], str] | None = None
+) -> None:
+    """Print text with control characters made visible, in characters of the stream's encoding; all output goes here.
+
+    `style`: adds colours where the stream has them.
+    """
     encoding = stream.encoding or "utf-8"
     shown = screen(text).encode(encoding, "backslashreplace").decode(encoding)
+    if style is not None and has_colours(stream):
+        shown = style(shown)
     print(f"{before}{shown}", end=end, file=stream, flush=True)

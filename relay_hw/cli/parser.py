@@ -6,12 +6,14 @@ In: argparse's parsers. Out: the same with more arguments; wrong command lines r
 from __future__ import annotations
 
 import sys
-from argparse import Action, ArgumentParser
+from argparse import Action, ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from relay_hw.cli import arguments as arg
+from relay_hw.cli.colours import has_colours, help_styled
+from relay_hw.cli.examples import examples
 from relay_hw.errors import RelayHwError
 from relay_hw.support.names import did_you_mean, one_of
 from relay_hw.target.accel.devices import DEVICES, DeviceKind
@@ -30,6 +32,10 @@ class Parser(ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        stream = file or sys.stdout
+        super()._print_message(help_styled(message) if has_colours(stream) else message, stream)
 
     def _check_value(self, action: Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -67,7 +73,13 @@ def _is_number(text: str) -> bool:
 
 
 def add(commands: Any, name: str, run: str, text: str) -> ArgumentParser:
-    parser: ArgumentParser = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+    parser: ArgumentParser = commands.add_parser(
+        name,
+        help=text,
+        description=text[0].upper() + text[1:] + ".",
+        epilog=examples(name),
+        formatter_class=RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--wide", action="store_true", help="show all columns of tables, however wide")
     parser.add_argument("--debug", action="store_true", help="print the traceback of an internal error")

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relay_hw.compare.findings import Findings
-from relay_hw.compare.page import render_fragment, render_page
+from relay_hw.compare.page import render_page
 from relay_hw.compare.store import Store
 from relay_hw.compare.table import comparison_text
+from relay_hw.report import framed
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Comparison(Findings):
     """Strategies on one network: findings that show and save themselves."""
 
@@ -43,6 +44,9 @@ class Comparison(Findings):
     def __str__(self) -> str:
         return self.to_text()
 
+    def __repr__(self) -> str:
+        return f"<Comparison of {len(self.rows)} strategies of {self.model}>"
+
     def _repr_html_(self) -> str:
-        """Rich display in notebooks: table and plots, without the page around them."""
-        return render_fragment(self)
+        """Rich display in notebooks: the page, with tables and plots."""
+        return framed(self.to_html(), f"{self.model}: quantization strategies")

@@ -20,7 +20,7 @@ from relay_hw.backend.flat import Machine, flatten
 from relay_hw.backend.tvm import build_library, is_installed, load_library
 from relay_hw.compare.data import Samples
 from relay_hw.compare.network import output_rows
-from relay_hw.compare.work import network_work
+from relay_hw.compare.network_work import network_work
 from relay_hw.errors import InputError, RelayHwError
 from relay_hw.interp import Interpreter
 from relay_hw.ir.module import IRModule

@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.compare.cost import costs, with_strategy_bits
 from relay_hw.compare.data import Samples
 from relay_hw.compare.evaluate import Evaluator
+from relay_hw.compare.hardware_cost import costs, with_strategy_bits
 from relay_hw.compare.measures import Quality, measure
 from relay_hw.compare.mixed import prices_at
 from relay_hw.compare.network import Network
+from relay_hw.compare.network_work import FLOAT, network_work
 from relay_hw.compare.places import Place
 from relay_hw.compare.probes import layer_rows
 from relay_hw.compare.rows import Row
 from relay_hw.compare.stored import stored_bytes
-from relay_hw.compare.work import FLOAT, network_work
 from relay_hw.errors import QuantizeError, RelayHwError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import NumberFormat, Strategy

@@ -34,11 +34,11 @@ from relay_hw.compare.job import (
 from relay_hw.compare.measures import measure
 from relay_hw.compare.mixed import BASE, mixed_front
 from relay_hw.compare.network import Network, prepare, read_network
+from relay_hw.compare.network_work import network_work
 from relay_hw.compare.options import CompareOptions
 from relay_hw.compare.pool import run_tasks
 from relay_hw.compare.rows import FloatRow, Row, read_row, row_content
 from relay_hw.compare.store import Store, key_of
-from relay_hw.compare.work import network_work
 from relay_hw.errors import InputError, RelayHwError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy, strategy_values

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 from numpy.typing import NDArray
 
-from relay_hw.compare.cost import with_strategy_bits
+from relay_hw.compare.hardware_cost import with_strategy_bits
+from relay_hw.compare.network_work import NIBBLE
 from relay_hw.compare.places import Place
-from relay_hw.compare.work import NIBBLE
 from relay_hw.errors import InputError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy, find_strategy

@@ -9,8 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-from relay_hw.compare.cost import Cost
 from relay_hw.compare.energy import Energy
+from relay_hw.compare.hardware_cost import Cost
 from relay_hw.compare.histogram import Histogram
 from relay_hw.compare.measures import Quality
 from relay_hw.compare.probes import LayerRow

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.nibbles import FACTOR_BITS
-from relay_hw.compare.work import layer_work, product_calls
+from relay_hw.compare.network_work import layer_work, product_calls
 from relay_hw.ir.expr import Call, Constant
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize.factors import image_pixels

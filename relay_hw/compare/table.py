@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from relay_hw.compare.cost import Cost
 from relay_hw.compare.findings import Findings
 from relay_hw.compare.front import labels_of
+from relay_hw.compare.hardware_cost import Cost
 from relay_hw.compare.measures import Interval, Quality
 from relay_hw.compare.rows import Row, hardware_notes
 from relay_hw.report import number, percent, short_names, table

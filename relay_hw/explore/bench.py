@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.backend.tvm.target import NUMPY
-from relay_hw.compare.cost import counters_of, moved_bytes, shares
 from relay_hw.compare.energy import estimate
+from relay_hw.compare.hardware_cost import counters_of, moved_bytes, shares
 from relay_hw.compare.network import Network, read_network
-from relay_hw.compare.work import Work, network_work
+from relay_hw.compare.network_work import Work, network_work
 from relay_hw.errors import RelayHwError
 from relay_hw.explore.design import Design
 from relay_hw.explore.results import Measured

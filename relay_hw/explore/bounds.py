@@ -10,7 +10,7 @@ from collections import Counter
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.compare.energy import Energy, estimate
-from relay_hw.compare.work import NIBBLE, Work
+from relay_hw.compare.network_work import NIBBLE, Work
 from relay_hw.explore.results import Measured
 
 

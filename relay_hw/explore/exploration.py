@@ -9,11 +9,12 @@ import json
 from dataclasses import dataclass
 
 from relay_hw.explore.findings import Findings
-from relay_hw.explore.page import render_fragment, render_page
+from relay_hw.explore.page import render_page
 from relay_hw.explore.table import exploration_text
+from relay_hw.report import framed
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Exploration(Findings):
     """Points of a space on one network: findings that show themselves."""
 
@@ -34,6 +35,9 @@ class Exploration(Findings):
     def __str__(self) -> str:
         return self.to_text()
 
+    def __repr__(self) -> str:
+        return f"<Exploration of {len(self.rows):,} accelerators for {self.model}>"
+
     def _repr_html_(self) -> str:
-        """Rich display in notebooks."""
-        return render_fragment(self)
+        """Rich display in notebooks: the page, with tables and plots."""
+        return framed(self.to_html(), f"{self.model}: accelerators")

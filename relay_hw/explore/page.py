@@ -56,11 +56,6 @@ def render_page(found: Findings) -> str:
     )
 
 
-def render_fragment(found: Findings) -> str:
-    """The page in an iframe, so that its style does not affect the notebook."""
-    return render("report/templates/frame.html.j2", title=_title(found), page=render_page(found))
-
-
 def _title(found: Findings) -> str:
     return f"{found.model}: accelerators"
 

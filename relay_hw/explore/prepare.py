@@ -18,9 +18,9 @@ from relay_hw.compare.job import as_given
 from relay_hw.compare.measures import measure
 from relay_hw.compare.mixed import prices_at
 from relay_hw.compare.network import Network, prepare
+from relay_hw.compare.network_work import Work, network_work
 from relay_hw.compare.places import Place
 from relay_hw.compare.store import Store, key_of
-from relay_hw.compare.work import Work, network_work
 from relay_hw.errors import InputError
 from relay_hw.explore.bench import Form, Setting
 from relay_hw.ir.module import IRModule

@@ -314,7 +314,7 @@ def operate(op: Op, attrs: Any, args: Sequence[Value], ty: Type, span: Span | No
     """Evaluate a call of `op` of type `ty`. Raises EvalError if the arguments do not fit."""
     try:
         with np.errstate(all="ignore"):
-            value = _as_value(op.meaning(attrs, args, _result_type(ty, op, attrs, args)))
+            value = _as_value(op.reference(attrs, args, _result_type(ty, op, attrs, args)))
     except EvalError as error:
         raise error if error.span is not None else EvalError(error.message, span) from None
     except _UNFORESEEN as error:

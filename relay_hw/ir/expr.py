@@ -53,6 +53,10 @@ class Expr:
     def __str__(self) -> str:
         return self.astext(show_meta_data=False)
 
+    def _repr_html_(self) -> str:
+        """Rich display in notebooks: the text, coloured."""
+        return lazy_import("relay_hw.text").highlighted(str(self))
+
     @property
     def type(self) -> Type:
         """The inferred type. Raises ValueError before inference."""
@@ -321,7 +325,7 @@ class Solver(Protocol):
 # (argument types, attributes, solver) -> result type, or None while the arguments are not known well enough.
 TypeRelation = Callable[[Sequence[Type], Attrs, Solver], Type | None]
 # (attributes, argument values, result type) -> value; tuples are Python tuples of arrays.
-Meaning = Callable[[Attrs, Sequence[Any], Type], Any]
+Reference = Callable[[Attrs, Sequence[Any], Type], Any]
 # (call, adjoint of the result) -> adjoint of each argument.
 Gradient = Callable[[Call, Expr], Sequence[Expr]]
 
@@ -333,7 +337,7 @@ class Op(Expr):
     name: str
     num_inputs: int  # -1: any number
     relation: TypeRelation
-    meaning: Meaning
+    reference: Reference
     attrs_type: type | None = None
     pattern: FusionPattern = FusionPattern.OPAQUE
     gradient: Gradient | None = None

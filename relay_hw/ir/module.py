@@ -83,5 +83,9 @@ class IRModule:
     def __str__(self) -> str:
         return self.astext(show_meta_data=False)
 
+    def _repr_html_(self) -> str:
+        """Rich display in notebooks: the text, coloured."""
+        return lazy_import("relay_hw.text").highlighted(str(self))
+
     def __repr__(self) -> str:
         return f"<IRModule {', '.join('@' + name for name in self.functions)}>"

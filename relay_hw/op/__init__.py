@@ -65,7 +65,6 @@ from relay_hw.op.elementwise import *
 from relay_hw.op.expand import *
 from relay_hw.op.gather import *
 from relay_hw.op.join import *
-from relay_hw.op.known import is_known
 from relay_hw.op.layout import *
 from relay_hw.op.reduce import *
 from relay_hw.op.selection import *
@@ -73,6 +72,7 @@ from relay_hw.op.shape import *
 from relay_hw.op.sizes import *
 from relay_hw.op.slices import *
 from relay_hw.op.sort import *
+from relay_hw.op.tvm_operators import is_known
 from relay_hw.support.names import did_you_mean
 
 FAMILIES: Final = (

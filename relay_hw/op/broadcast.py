@@ -69,7 +69,7 @@ def _binary(name: str, function: Function, doc: str, dtype: str | None = None, *
         common = same_dtype(name, lhs, rhs)
         return TensorType(broadcast_shapes(name, (lhs.shape, rhs.shape)), dtype or common)
 
-    def meaning(attrs: None, values: Sequence[Array], result: Type) -> Array:
+    def reference(attrs: None, values: Sequence[Array], result: Type) -> Array:
         with np.errstate(all="ignore"):
             value = function(np.asarray(values[0]), np.asarray(values[1]))
         return np.asarray(value).astype(out_type(result).dtype, copy=False)
@@ -81,7 +81,9 @@ def _binary(name: str, function: Function, doc: str, dtype: str | None = None, *
         return collapse(to_a, call, a), collapse(to_b, call, b)
 
     slope = gradient if slopes else None
-    return Op(name, 2, relation, meaning, pattern=FusionPattern.BROADCAST, gradient=slope, traits=ELEMENTWISE, doc=doc)
+    return Op(
+        name, 2, relation, reference, pattern=FusionPattern.BROADCAST, gradient=slope, traits=ELEMENTWISE, doc=doc
+    )
 
 
 def _builder(op: Op) -> Callable[[Expr, Expr], Call]:

@@ -274,7 +274,7 @@ def _gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
 
 
 def _conv(name: str, rank: int, attrs_type: type) -> Op:
-    def meaning(attrs: Conv2DAttrs, values: Sequence[Array], result: Type) -> Array:
+    def reference(attrs: Conv2DAttrs, values: Sequence[Array], result: Type) -> Array:
         x, w = plain_args(name, attrs, rank, False, values)
         before, after = split_padding(name, attrs.padding, rank)
         padded = pad_spatial(x, before, after)
@@ -285,7 +285,7 @@ def _conv(name: str, rank: int, attrs_type: type) -> Op:
         name,
         2,
         conv_relation(name, rank, False, _sizes),
-        meaning,
+        reference,
         attrs_type=attrs_type,
         gradient=_gradient,
         pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,

@@ -102,14 +102,14 @@ def _gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
 
 
 def _conv_transpose(name: str, rank: int, attrs_type: type) -> Op:
-    def meaning(attrs: Conv2DTransposeAttrs, values: Sequence[Array], result: Type) -> Array:
+    def reference(attrs: Conv2DTransposeAttrs, values: Sequence[Array], result: Type) -> Array:
         return transpose_sums(name, rank, attrs, values, out_type(result).dtype)
 
     return Op(
         name,
         2,
         transpose_relation(name, rank),
-        meaning,
+        reference,
         attrs_type=attrs_type,
         gradient=_gradient,
         pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,

@@ -84,7 +84,7 @@ def unary(name: str, function: Function, doc: str, dtype: str | None = None, *, 
     def relation(attrs: None, x: TensorType) -> Type:
         return TensorType(x.shape, dtype or x.dtype)
 
-    def meaning(attrs: None, values: Sequence[Array], result: Type) -> Array:
+    def reference(attrs: None, values: Sequence[Array], result: Type) -> Array:
         with np.errstate(all="ignore"):
             return np.asarray(function(np.asarray(values[0]))).astype(out_type(result).dtype, copy=False)
 
@@ -97,7 +97,7 @@ def unary(name: str, function: Function, doc: str, dtype: str | None = None, *, 
         name,
         1,
         relation,
-        meaning,
+        reference,
         pattern=FusionPattern.ELEMWISE,
         gradient=gradient if slope else None,
         traits=traits,

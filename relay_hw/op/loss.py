@@ -48,13 +48,13 @@ def _loss(name: str, is_logarithm: bool, doc: str) -> Op:
             raise TypeCheckError(f"the arguments of {name} must have one shape of 2 axes, not {shown}")
         return TensorType((), dtype)
 
-    def meaning(attrs: None, values: Sequence[Array], result: Type) -> Array:
+    def reference(attrs: None, values: Sequence[Array], result: Type) -> Array:
         x, targets = np.asarray(values[0]), np.asarray(values[1])
         total = np.sum((x if is_logarithm else np.log(x)) * targets, dtype=x.dtype)
         return np.asarray(-total / x.dtype.type(x.shape[0])).astype(x.dtype)
 
     gradient = _logits_gradient if is_logarithm else _cross_entropy_gradient
-    return Op(name, 2, relation, meaning, gradient=gradient, doc=doc)
+    return Op(name, 2, relation, reference, gradient=gradient, doc=doc)
 
 
 CROSS_ENTROPY = _loss("nn.cross_entropy", False, "-sum(targets * log(predictions)) / batch")

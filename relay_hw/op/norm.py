@@ -195,12 +195,12 @@ def _group_norm_type(types: Sequence[Type], attrs: GroupNormAttrs, solver: Solve
 
 
 def _plain_norm(
-    name: str, attrs_type: type, meaning: AnyValue, gradient: Gradient, traits: frozenset[Trait], doc: str
+    name: str, attrs_type: type, reference: AnyValue, gradient: Gradient, traits: frozenset[Trait], doc: str
 ) -> Op:
     def relation(types: Sequence[Type], attrs: AnyValue, solver: Solver) -> Type | None:
         return _channel_params(name, attrs.axis, ("gamma", "beta"), types, solver)
 
-    return Op(name, 3, relation, meaning, attrs_type=attrs_type, gradient=gradient, traits=traits, doc=doc)
+    return Op(name, 3, relation, reference, attrs_type=attrs_type, gradient=gradient, traits=traits, doc=doc)
 
 
 def _layer_norm_expr(attrs: AnyValue, x: Expr, gamma: Expr, beta: Expr) -> Expr:

@@ -240,7 +240,7 @@ def _pool(name: str, rank: int, attrs_type: type, kind: _Kind) -> Op:
     def sizes(attrs: Pool, spatial: Sequence[Dim]) -> Sequence[Dim]:
         return Windows.of(name, attrs, rank).sizes(spatial, attrs.ceil_mode)
 
-    def meaning(attrs: Pool, values: Sequence[Array], result: Type) -> Array:
+    def reference(attrs: Pool, values: Sequence[Array], result: Type) -> Array:
         inward, outward = layout_orders(name, attrs, rank)
         x = np.asarray(values[0]).transpose(inward)
         windows = Windows.of(name, attrs, rank)
@@ -251,7 +251,7 @@ def _pool(name: str, rank: int, attrs_type: type, kind: _Kind) -> Op:
         name,
         1,
         pool_relation(name, rank, sizes, kind.dtype),
-        meaning,
+        reference,
         attrs_type=attrs_type,
         pattern=PATTERN,
         gradient=kind.gradient,

@@ -192,14 +192,14 @@ def _to_output(q: Array, values: Sequence[AnyValue], at: int, axis: int) -> Arra
 
 
 def _binary(name: str, sign: int, doc: str) -> Op:
-    def meaning(attrs: BroadcastAttrs, values: Sequence[Array], result: Type) -> Array:
+    def reference(attrs: BroadcastAttrs, values: Sequence[Array], result: Type) -> Array:
         lhs = _to_output(np.asarray(values[0]), values, 2, attrs.lhs_axis)
         rhs = _to_output(np.asarray(values[1]), values, 4, attrs.rhs_axis)
         zero = np.asarray(values[7]).astype(np.int64).reshape(())
         return saturate(lhs + sign * rhs - sign * zero, out_type(result).dtype)
 
     relation = _binary_type(name)
-    return Op(name, 8, relation, meaning, attrs_type=BroadcastAttrs, pattern=FusionPattern.BROADCAST, doc=doc)
+    return Op(name, 8, relation, reference, attrs_type=BroadcastAttrs, pattern=FusionPattern.BROADCAST, doc=doc)
 
 
 def _mul(attrs: BroadcastAttrs, values: Sequence[Array], result: Type) -> Array:

@@ -117,7 +117,7 @@ def _reduce(name: str, function: Reducer, doc: str, gradient: Gradient | None = 
     def relation(attrs: ReduceAttrs, x: TensorType) -> Type:
         return TensorType(_shape(name, attrs, x), x.dtype)
 
-    def meaning(attrs: ReduceAttrs, values: Sequence[Array], result: Type) -> Array:
+    def reference(attrs: ReduceAttrs, values: Sequence[Array], result: Type) -> Array:
         x = np.asarray(values[0])
         value = np.asarray(function(x, reduced_axes(name, attrs, x.ndim)))
         shape = _shape(name, attrs, TensorType(x.shape, str(x.dtype)))
@@ -128,7 +128,7 @@ def _reduce(name: str, function: Reducer, doc: str, gradient: Gradient | None = 
         name,
         1,
         relation,
-        meaning,
+        reference,
         attrs_type=ReduceAttrs,
         pattern=FusionPattern.COMM_REDUCE,
         gradient=gradient,
@@ -266,7 +266,7 @@ def _arg(name: str, function: Callable[..., AnyValue], doc: str) -> Op:
     def relation(attrs: ArgReduceAttrs, x: TensorType) -> Type:
         return TensorType(_shape(name, attrs, x), "int32")
 
-    def meaning(attrs: ArgReduceAttrs, values: Sequence[Array], result: Type) -> Array:
+    def reference(attrs: ArgReduceAttrs, values: Sequence[Array], result: Type) -> Array:
         x = np.asarray(values[0])
         axes = reduced_axes(name, attrs, x.ndim)
         kept = [axis for axis in range(x.ndim) if axis not in axes]
@@ -276,7 +276,7 @@ def _arg(name: str, function: Callable[..., AnyValue], doc: str) -> Op:
         shape = _shape(name, attrs, TensorType(x.shape))
         return np.asarray(index).astype(np.int32).reshape(shape)  # type: ignore[arg-type]
 
-    return Op(name, 1, relation, meaning, attrs_type=ArgReduceAttrs, pattern=FusionPattern.COMM_REDUCE, doc=doc)
+    return Op(name, 1, relation, reference, attrs_type=ArgReduceAttrs, pattern=FusionPattern.COMM_REDUCE, doc=doc)
 
 
 ARGMAX = _arg("argmax", np.argmax, "index of the largest; the first of equals unless select_last_index")

@@ -88,7 +88,7 @@ def _reduced(x: Array, axes: tuple[int, ...], kind: str) -> Array:
 
 
 def _global(name: str, kind: str, doc: str, gradient: Gradient | None = None) -> Op:
-    def meaning(attrs: GlobalPool2DAttrs, values: Sequence[Array], result: Type) -> Array:
+    def reference(attrs: GlobalPool2DAttrs, values: Sequence[Array], result: Type) -> Array:
         inward, outward = layout_orders(name, attrs, 2)
         x = np.asarray(values[0]).transpose(inward)
         return _reduced(x, (2, 3), kind)[:, :, None, None].transpose(outward)
@@ -98,7 +98,7 @@ def _global(name: str, kind: str, doc: str, gradient: Gradient | None = None) ->
         name,
         1,
         relation,
-        meaning,
+        reference,
         attrs_type=GlobalPool2DAttrs,
         pattern=PATTERN,
         gradient=gradient,
@@ -116,7 +116,7 @@ def _adaptive(name: str, rank: int, attrs_type: type, kind: str, doc: str, gradi
             raise TypeCheckError(f"output_size of {name} must be {rank} numbers, not {attrs.output_size}")
         return given
 
-    def meaning(attrs: AdaptivePool2DAttrs, values: Sequence[Array], result: Type) -> Array:
+    def reference(attrs: AdaptivePool2DAttrs, values: Sequence[Array], result: Type) -> Array:
         inward, outward = layout_orders(name, attrs, rank)
         x = np.asarray(values[0]).transpose(inward)
         out = tuple(int(size) for size in sizes(attrs, x.shape[2:]))  # type: ignore[arg-type]
@@ -133,7 +133,7 @@ def _adaptive(name: str, rank: int, attrs_type: type, kind: str, doc: str, gradi
         name,
         1,
         pool_relation(name, rank, sizes, RESULT.get(kind)),
-        meaning,
+        reference,
         attrs_type=attrs_type,
         pattern=PATTERN,
         gradient=gradient,

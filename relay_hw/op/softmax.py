@@ -60,14 +60,14 @@ def _softmax(name: str, function: AnyValue, gradient: Gradient, doc: str) -> Op:
             raise TypeCheckError(f"the data of {name} must be floating point, not {x.dtype}")
         return x
 
-    def meaning(attrs: SoftmaxAttrs, values: Sequence[Array], result: Type) -> Array:
+    def reference(attrs: SoftmaxAttrs, values: Sequence[Array], result: Type) -> Array:
         return function(np.asarray(values[0]), attrs.axis)
 
     return Op(
         name,
         1,
         relation,
-        meaning,
+        reference,
         attrs_type=SoftmaxAttrs,
         pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
         gradient=gradient,

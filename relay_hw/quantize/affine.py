@@ -96,7 +96,7 @@ def known(expr: Expr, memo: dict[Expr, Any]) -> Any:
         case Call(op=Op() as op, args=args, attrs=attrs) if not op.has(Trait.EFFECT):
             values = [known(arg, memo) for arg in args]
             if not any(item is None for item in values):
-                value = op.meaning(attrs, values, expr.type)
+                value = op.reference(attrs, values, expr.type)
         case _:
             pass
     memo[expr] = value

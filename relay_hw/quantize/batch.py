@@ -60,7 +60,7 @@ class Values:
             case TupleGetItem(tuple_value=value, index=index):
                 return self._values[value][index]
             case Call(op=Op() as op):
-                return op.meaning(node.attrs, [self._values[arg] for arg in node.args], node.type)
+                return op.reference(node.attrs, [self._values[arg] for arg in node.args], node.type)
             case _:
                 raise AssertionError(node)
 
@@ -88,7 +88,7 @@ def batched(mod: IRModule, size: int) -> IRModule | None:
     except RelayHwError:
         return None
     found = IRModule({"main": new}, mod.types)
-    return found if _same_meaning(main, new, size) else None
+    return found if _same_results(main, new, size) else None
 
 
 def _rebuild(main: Function, size: int) -> Function:
@@ -136,7 +136,7 @@ def _reshaped(call: Call, args: Sequence[Expr], size: int) -> Any:
     return replace(call.attrs, newshape=(first * size, *rest))
 
 
-def _same_meaning(old: Function, new: Function, size: int) -> bool:
+def _same_results(old: Function, new: Function, size: int) -> bool:
     """Whether two samples in a batch give the same results as each alone."""
     if not _scaled(old.body.type, new.body.type, size):
         return False

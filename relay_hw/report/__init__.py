@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 from relay_hw.report.build_page import render_html
+from relay_hw.report.frame import framed
 from relay_hw.report.model import (
     Bounds,
     HostTime,
@@ -30,10 +31,11 @@ from relay_hw.report.picture import (
     Kind,
     Pad,
     Picture,
-    Piece,
     Section,
     Spent,
+    Transfer,
 )
+from relay_hw.report.profile import Profile
 from relay_hw.report.render import render
 from relay_hw.report.script import ROWS_SCRIPT
 from relay_hw.report.speed import Figure, Speed, speed_json, speed_table
@@ -57,13 +59,15 @@ __all__ = [
     "Node",
     "Pad",
     "Picture",
-    "Piece",
+    "Profile",
     "Report",
     "Section",
     "SegmentRow",
     "Speed",
     "Spent",
+    "Transfer",
     "bounds_of",
+    "framed",
     "host_table",
     "layer_json",
     "layer_table",

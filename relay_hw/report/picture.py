@@ -75,7 +75,7 @@ class Section:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Transfer:
     """Bytes [begin, end) of the window that a layer loads, or stores where `is_written`, between two cycles."""
 
     section: int
@@ -102,4 +102,4 @@ class Picture:
     pads: tuple[Pad, ...]
     window_bytes: int
     sections: tuple[Section, ...]
-    pieces: tuple[Piece, ...]
+    transfers: tuple[Transfer, ...]

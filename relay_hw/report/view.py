@@ -101,7 +101,7 @@ def _picture_json(picture: Picture, packer: Packer) -> Json:
         "window_bytes": picture.window_bytes,
         "sections": [asdict(section) for section in picture.sections],
         "pieces": {
-            name: packer.add([int(getattr(piece, field)) for piece in picture.pieces])
+            name: packer.add([int(getattr(transfer, field)) for transfer in picture.transfers])
             for name, field in (
                 ("section", "section"), ("layer", "layer"), ("begin", "begin"), ("end", "end"),
                 ("written", "is_written"), ("first", "first"), ("last", "last"),

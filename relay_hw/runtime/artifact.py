@@ -26,6 +26,7 @@ from relay_hw.runtime.fit import check_inputs, check_outputs, check_region
 from relay_hw.runtime.folder import MANIFEST, new_folder
 from relay_hw.runtime.given import check_build
 from relay_hw.runtime.manifest import Manifest, manifest_from_json, manifest_to_json
+from relay_hw.runtime.static_report import static_report
 from relay_hw.runtime.trust import SEAL, is_seal, new_seal
 from relay_hw.support.documents import DocumentError, parse_json, read_record
 from relay_hw.support.durable import file_hash, is_plain, read_own
@@ -45,7 +46,7 @@ UNHASHED = ("report.json", "report.html")
 _HOST_CODE = "host."
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Artifact:
     """A build folder in memory. `functions`: reference semantics of every function, also of those on the device.
 
@@ -148,6 +149,13 @@ class Artifact:
                 except UnicodeDecodeError as error:
                     raise ArtifactError(f"{self.path / file} must be a readable text file: {error}") from None
         raise InputError(one_of("stage", [stage_name(file) for file in self.manifest.stages], stage))
+
+    def __repr__(self) -> str:
+        return f"<Artifact {self.path}>"
+
+    def _repr_html_(self) -> str:
+        """Rich display in notebooks: where each operator runs, with the cycles that the compiler counted."""
+        return static_report(self.manifest)._repr_html_()
 
 
 def stage_name(file: str) -> str:

@@ -43,7 +43,7 @@ from relay_hw.runtime.network import lines_by_span, network_of
 from relay_hw.runtime.options import USUAL, CompileOptions
 from relay_hw.runtime.ports import constant_inputs, inputs_of, outputs_of, single_samples, with_batch
 from relay_hw.runtime.prices import Compiled, layer_prices, needs_prices
-from relay_hw.runtime.static_report import HOST_MEMORY
+from relay_hw.runtime.static_report import HOST_MEMORY, static_report
 from relay_hw.runtime.watch import watched
 from relay_hw.runtime.widths import no_gain
 from relay_hw.support import durable
@@ -68,7 +68,7 @@ PREQUANTIZED = "prequantized"
 HOST_ONLY = "the build was compiled with --no-accel: compile it without"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class CompiledModel:
     """A compiled model in memory. `stages`: the module after each step; `regions`: one program each.
 
@@ -125,18 +125,11 @@ class CompiledModel:
                  for name, function in whole.items() for k, inner in enumerate(nested(function))]  # fmt: skip
         return {name: {"bytes": plan.size, "unshared": plan.unshared} for name, plan in plans if plan.size}
 
-    def save(self, path: str | Path) -> Artifact:
-        """Write the build folder `path`, whole or not at all, and read it back. Raises InputError, UnsupportedError."""
-        pool = ConstantPool()
-        functions = {name: flat_to_json(function, pool) for name, function in self.functions.items()}
-        main = flat_to_json(self.main, pool)
+    def _manifest(self, pool: ConstantPool) -> Manifest:
+        """The manifest of a build without its stages; constants go into `pool`."""
         programs = _program_names(tuple(self.regions))
         facts = self.target.facts(self.regions, self.calls.order)
-        imported, lines = print_with_lines(self.stages[STAGES[0]])
-        texts = [imported, *(print_module(self.stages[name]) for name in STAGES[1:])]
-        stages = {f"{k}_{name}.relay": text for k, (name, text) in enumerate(zip(STAGES, texts, strict=True))}
-        network = network_of(lines_by_span(lines), self.stages[STAGES[-1]], self.layers, self.noise)
-        manifest = Manifest(
+        return Manifest(
             model=self.name,
             target=self.target.name,
             variant=facts.variant,
@@ -146,16 +139,34 @@ class CompiledModel:
             outputs=self.outputs,
             regions=tuple(_region_info(name, programs[name], region) for name, region in self.regions.items()),
             layers=self.layers,
-            main=main,
-            functions=functions,
+            functions={name: flat_to_json(function, pool) for name, function in self.functions.items()},
+            main=flat_to_json(self.main, pool),
             memory_model=facts.memory_model,
             board=facts.board,
             calls=self.calls.order,
             calls_from=self.calls.source.value,
             reload_cycles=facts.reload_cycles,
-            stages=tuple(stages),
+            stages=(),
             memory={**facts.memory, HOST_MEMORY: self._buffers()},
         )
+
+    def __repr__(self) -> str:
+        return f"<CompiledModel {self.name}>"
+
+    def _repr_html_(self) -> str:
+        """Rich display in notebooks: where each operator runs, with the cycles that the compiler counted."""
+        return static_report(self._manifest(ConstantPool()))._repr_html_()
+
+    def save(self, path: str | Path) -> Artifact:
+        """Write the build folder `path`, whole or not at all, and read it back. Raises InputError, UnsupportedError."""
+        pool = ConstantPool()
+        manifest = self._manifest(pool)
+        programs = _program_names(tuple(self.regions))
+        imported, lines = print_with_lines(self.stages[STAGES[0]])
+        texts = [imported, *(print_module(self.stages[name]) for name in STAGES[1:])]
+        stages = {f"{k}_{name}.relay": text for k, (name, text) in enumerate(zip(STAGES, texts, strict=True))}
+        network = network_of(lines_by_span(lines), self.stages[STAGES[-1]], self.layers, self.noise)
+        manifest = replace(manifest, stages=tuple(stages))
         files = {programs[name]: region.to_bytes() for name, region in self.regions.items()}
         files |= {WEIGHTS: bytes(pool)} | {name: text.encode() for name, text in stages.items()}
         files[NETWORK] = json.dumps(asdict(network)).encode()

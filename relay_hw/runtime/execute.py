@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from relay_hw.accel.isa.program import SectionKind
 from relay_hw.accel.sim.device import Device
 from relay_hw.backend.flat import Machine, Value, as_array
-from relay_hw.backend.meaning import Request, Thread
+from relay_hw.backend.reference import Request, Thread
 from relay_hw.backend.store import ConstantPool, flat_from_json
 from relay_hw.errors import EvalError, InputError
 from relay_hw.report import SegmentRow

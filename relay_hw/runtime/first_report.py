@@ -1,6 +1,6 @@
 """The report of a build that was just compiled, from the launches that the compiler timed.
 
-In: a manifest, the segments of its regions, its network. Out: a `Report` without a device.
+In: a manifest, the segments of its regions, its network. Out: a `Profile` without a device.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from relay_hw import tensorize
 from relay_hw.accel.sim.cycle.losses import stretches
 from relay_hw.accel.sim.cycle.timing import Launch, time_stream
 from relay_hw.accel.sim.dram_timing import memory_model
-from relay_hw.report import Network, Report
+from relay_hw.report import Network, Profile
 from relay_hw.runtime.manifest import Manifest
 from relay_hw.runtime.profile import layer_owners, measured_report, pictures_of
 from relay_hw.runtime.region_run import RegionRun
@@ -21,7 +21,7 @@ from relay_hw.target.accel.residency import Footprints
 from relay_hw.target.accel.steady import Turns, steady
 
 
-def first_report(manifest: Manifest, segments: Mapping[str, tensorize.Segment], network: Network) -> Report:
+def first_report(manifest: Manifest, segments: Mapping[str, tensorize.Segment], network: Network) -> Profile:
     """The report before any device ran. `segments`: of target accel, none for another target."""
     if not segments:
         return replace(static_report(manifest), network=network)

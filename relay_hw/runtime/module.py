@@ -130,6 +130,13 @@ class Module:
         """Load a build folder; `trust`: run its host code even if it was not built here. Raises ArtifactError."""
         return Module(load_artifact(path, trust), device)
 
+    def __repr__(self) -> str:
+        return f"<Module {', '.join(row.name for row in self.inputs)} -> {', '.join(row.name for row in self.outputs)}>"
+
+    def _repr_html_(self) -> str:
+        """Rich display in notebooks: where each operator runs, with the cycles that the compiler counted."""
+        return self._model._repr_html_()
+
     def close(self) -> None:
         """Close the device; the next run opens it again."""
         if self._session is not None:

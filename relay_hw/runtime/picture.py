@@ -19,7 +19,7 @@ from relay_hw.accel.isa.spec import INSTRUCTIONS, Mem, Unit
 from relay_hw.accel.isa.state import depth, element_bytes
 from relay_hw.accel.sim.cycle import Timing
 from relay_hw.accel.sim.cycle.losses import Stretch
-from relay_hw.report import PARTS, ROWS, Instructions, Kind, Pad, Picture, Piece, Section, Spent
+from relay_hw.report import PARTS, ROWS, Instructions, Kind, Pad, Picture, Section, Spent, Transfer
 from relay_hw.runtime.region_run import RegionRun
 from relay_hw.tensorize.emit.occupancy import RESIDENT, Lives, occupancy
 
@@ -27,7 +27,7 @@ THOUSANDTHS: Final = 1000
 _OPS: Final = {row.op: number for number, row in enumerate(INSTRUCTIONS)}
 _EMPTY: Final = -2
 # A layer's bytes of one section are drawn as at most that many ranges; nearest ones are merged.
-_MOST_PIECES: Final = 24
+_MAX_TRANSFERS: Final = 24
 
 Ints = NDArray[np.int64]
 
@@ -46,7 +46,7 @@ def picture_of(run: RegionRun, useful: Sequence[int]) -> Picture:
         pads=tuple(_pads(program, timing, owners)),
         window_bytes=program.window_bytes,
         sections=tuple(Section(s.name, s.kind.value, s.offset, s.size) for s in program.sections),
-        pieces=(*_pieces(program, timing, owners), *(_pieces(program, resident, ()) if resident else ())),
+        transfers=(*_transfers(program, timing, owners), *(_transfers(program, resident, ()) if resident else ())),
     )
 
 
@@ -154,7 +154,7 @@ def _runs(image: NDArray[np.int32]) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(column) for column in columns)
 
 
-def _pieces(program: Program, timing: Timing, owners: Sequence[int]) -> Iterator[Piece]:
+def _transfers(program: Program, timing: Timing, owners: Sequence[int]) -> Iterator[Transfer]:
     """What each layer loads and stores, section by section; without `owners` none does."""
     offsets = np.asarray([section.offset for section in program.sections])
     order = np.argsort(offsets)
@@ -168,7 +168,7 @@ def _pieces(program: Program, timing: Timing, owners: Sequence[int]) -> Iterator
             found[key].append((place, place + beats * bus, span.start, span.end))
     for (section, layer, is_written), parts in sorted(found.items()):
         for begin, end, first, last in _joined(parts):
-            yield Piece(section, layer, begin, end, is_written, first, last)
+            yield Transfer(section, layer, begin, end, is_written, first, last)
 
 
 def _joined(parts: Sequence[tuple[int, int, int, int]]) -> Iterator[tuple[int, int, int, int]]:
@@ -176,9 +176,9 @@ def _joined(parts: Sequence[tuple[int, int, int, int]]) -> Iterator[tuple[int, i
     rows = np.asarray(sorted(parts), np.int64)
     reach = np.maximum.accumulate(rows[:, 1])
     gaps = rows[1:, 0] - reach[:-1]
-    widest = np.sort(gaps[gaps > 0])[::-1][: _MOST_PIECES - 1]
+    widest = np.sort(gaps[gaps > 0])[::-1][: _MAX_TRANSFERS - 1]
     least = int(widest[-1]) if len(widest) else 1
-    cuts = [0, *(np.flatnonzero(gaps >= max(least, 1)) + 1).tolist()[: _MOST_PIECES - 1], len(rows)]
+    cuts = [0, *(np.flatnonzero(gaps >= max(least, 1)) + 1).tolist()[: _MAX_TRANSFERS - 1], len(rows)]
     for begin, end in pairwise(cuts):
         part = rows[begin:end]
         yield int(part[0, 0]), int(part[:, 1].max()), int(part[:, 2].min()), int(part[:, 3].max())

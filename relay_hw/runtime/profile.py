@@ -1,6 +1,6 @@
 """Profiles a build: cycles, bytes and lost cycles of every layer in a steady-state inference.
 
-In: an artefact and a device with cycles. Out: a `Report`. The exact simulator says when each instruction ran; every
+In: an artefact and a device with cycles. Out: a `Profile`. The exact simulator says when each instruction ran; every
 cycle goes to the layer that used it or was waited for, so the layers, and the loads that come again, add up to the
 whole.
 """
@@ -23,7 +23,7 @@ from relay_hw.accel.sim.device import Device, LaunchStats
 from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.accel.sim.names import CYCLE
 from relay_hw.errors import InputError
-from relay_hw.report import LayerRow, Picture, Report
+from relay_hw.report import LayerRow, Picture, Profile
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.manifest import Manifest
 from relay_hw.runtime.picture import THOUSANDTHS, picture_of
@@ -45,7 +45,7 @@ def profile(
     memory: str | None = None,
     progress: Progress = SILENT,
     calls: Sequence[str] | None = None,
-) -> Report:
+) -> Profile:
     """Launch every region once, and report the cost of an inference by layer; timing does not depend on data.
 
     `memory`: name of the device's memory model; the build's own where none is given. `calls`: regions in the order in
@@ -84,7 +84,7 @@ def time_regions(artifact: Artifact, memory: str) -> list[RegionRun]:
     return [time_region(artifact, function, simulator, turns[function.name]) for function in artifact.manifest.regions]
 
 
-def timed_report(artifact: Artifact) -> Report:
+def timed_report(artifact: Artifact) -> Profile:
     """Time an inference on the cycle simulator, with the memory model of the build, without timelines."""
     memory = artifact.manifest.memory_model
     report = measured_report(artifact.manifest, time_regions(artifact, memory))
@@ -125,7 +125,7 @@ def layer_owners(manifest: Manifest, function: str, count: int) -> tuple[int, ..
     return tuple(owners)
 
 
-def measured_report(manifest: Manifest, runs: Sequence[RegionRun]) -> Report:
+def measured_report(manifest: Manifest, runs: Sequence[RegionRun]) -> Profile:
     """The report of an inference, without device and timelines."""
     rows: dict[int, LayerRow] = {}
     for run in runs:

@@ -1,6 +1,6 @@
 """The report of a build before any launch, from what the compiler knows of each layer.
 
-In: a manifest. Out: a `Report` with the cycles that the exact engine counted, without counters and pictures.
+In: a manifest. Out: a `Profile` with the cycles that the exact engine counted, without counters and pictures.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from relay_hw.accel.sim.causes import Cause
-from relay_hw.report import LayerRow, Report
+from relay_hw.report import LayerRow, Profile
 from relay_hw.runtime.manifest import Manifest
 from relay_hw.target.partition import HOST
 from relay_hw.target.records import LayerInfo
@@ -17,12 +17,12 @@ from relay_hw.target.records import LayerInfo
 HOST_MEMORY = "host"
 
 
-def static_report(manifest: Manifest) -> Report:
+def static_report(manifest: Manifest) -> Profile:
     """The report before any launch."""
     config = manifest.config
     counts = {row.name: manifest.calls.count(row.name) for row in manifest.regions}
     layers = [layer_row(row).times(counts.get(row.function, 1)) for row in manifest.layers]
-    return Report(
+    return Profile(
         model=manifest.model,
         config=manifest.target if config is None else config.name,
         strategy=str(manifest.strategy["name"]),

@@ -12,7 +12,7 @@ from typing import Any
 
 from relay_hw.analysis.variables import free_vars
 from relay_hw.backend.flat import Machine, Value, flatten
-from relay_hw.backend.meaning import FlatFunctionValue
+from relay_hw.backend.reference import FlatFunctionValue
 from relay_hw.backend.tvm import build_library, is_installed, load_library
 from relay_hw.backend.tvm.target import NUMPY, HostTarget, read_host
 from relay_hw.errors import EvalError, InputError, UnsupportedError

@@ -1,12 +1,13 @@
-"""Quotes untrusted text for each output language: terminal, C, Tcl, Markdown, shell, CSV.
+"""Quotes untrusted text for each output language: terminal, HTML, C, Tcl, Markdown, shell, CSV.
 
 In: untrusted text, such as a tensor's name or a file's. Out: text that its language reads as a name and nothing
-else. HTML is escaped by its templates (relay_hw/report/render.py). Makefiles are written here with fixed text alone,
-JSON by `json.dumps` alone but for that inside of pages.
+else. Pages are escaped by their templates (relay_hw/report/render.py). Makefiles are written here with fixed text
+alone, JSON by `json.dumps` alone but for that inside of pages.
 """
 
 from __future__ import annotations
 
+import html as _html
 import json
 import re
 import shlex
@@ -43,6 +44,11 @@ def sentence(text: object) -> str:
 def screen(text: object) -> str:
     """Text for a terminal or log like `line`, but line ends stay."""
     return "\n".join(map(line, str(text).split("\n")))
+
+
+def html(text: object) -> str:
+    """Text or a quoted attribute of HTML, in fragments that are no page."""
+    return _html.escape(screen(text))
 
 
 def plain_json(value: object) -> str:

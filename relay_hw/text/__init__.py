@@ -1,5 +1,6 @@
 """Reads and writes Relay's text format, `#[version = "0.0.5"]`, and modules as JSON."""
 
+from relay_hw.text.highlight import highlighted
 from relay_hw.text.json.reader import load_json
 from relay_hw.text.json.writer import save_json
 from relay_hw.text.params import load_param_dict, save_param_dict
@@ -10,6 +11,7 @@ from relay_hw.text.tolerant import Note, Repaired, parse_tolerant
 __all__ = [
     "Note",
     "Repaired",
+    "highlighted",
     "load_json",
     "load_param_dict",
     "parse",

@@ -55,7 +55,7 @@ class StrictParser(AttributeParser):
     def _no_operator(self, name: str) -> str:
         """The error for a name that is not an operator."""
         from relay_hw.op import OPS
-        from relay_hw.op.known import is_known
+        from relay_hw.op.tvm_operators import is_known
 
         if is_known(name):
             return f"operator {name} is not implemented yet"

@@ -84,7 +84,7 @@ def _fold(op: Op, attrs: Any, values: Sequence[Any], ty: Type, span: Span | None
         return None
     try:
         with np.errstate(all="ignore"):
-            result = op.meaning(attrs, values, ty)
+            result = op.reference(attrs, values, ty)
     except EvalError:
         return None
     return _constant(result, ty, span)

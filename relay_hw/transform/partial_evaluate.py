@@ -448,7 +448,7 @@ def _computed(node: Call, op: Op, numbers: Sequence[Any]) -> PartialValue | None
     """The result of an operator on known arguments; None if it is too large to keep, or fails."""
     try:
         with np.errstate(all="ignore"):
-            return _kept(op.meaning(node.attrs, numbers, node.type))
+            return _kept(op.reference(node.attrs, numbers, node.type))
     except EvalError:
         return None
 

@@ -87,7 +87,7 @@ def _evaluate(body: Expr, known: Mapping[Expr, Index]) -> Index:
                 case Tuple(fields=fields):
                     memo[expr] = tuple(_array(value(field)) for field in fields)
                 case Call(op=Op() as op, args=args, attrs=attrs):
-                    memo[expr] = np.asarray(op.meaning(attrs, [value(arg) for arg in args], expr.type))
+                    memo[expr] = np.asarray(op.reference(attrs, [value(arg) for arg in args], expr.type))
                 case Constant():
                     raise TensorizeError("a constant must be no part of what is moved", expr.span)
                 case _:

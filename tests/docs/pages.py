@@ -14,7 +14,7 @@ PAGES = (
     "ARCHITECTURE.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
-    *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+    *sorted(str(path.relative_to(ROOT)) for path in (ROOT / "docs").rglob("*.md")),
 )
 PROGRAMS = ("make", "python", "pip", "openFPGALoader", "rm")
 

@@ -55,6 +55,7 @@ WRITERS: dict[str, dict[str, str]] = {
         "program": "a number",
         "step.kernel": "host_k and a number, as backend/tvm/c_kernels.py names kernels",
     },
+    "relay_hw/text/highlight.py": {"colour.value": "one of Colour"},
     "relay_hw/report/text.py": {"cause": "one of Cause"},
     "relay_hw/report/table.py": {"', '.join(left_out)": "columns of the writers"},
     "relay_hw/compare/table.py": {

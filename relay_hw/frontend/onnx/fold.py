@@ -29,7 +29,7 @@ def computed_constant(root: Expr, typer: Typer, ledger: Ledger) -> Any:
             case Call(op=Op() as op, args=args, attrs=attrs):
                 values, ty = [found[arg] for arg in args], typer(expr)
                 ledger.compute(work_of(op, attrs, values, ty), expr.span or root.span or Span(op.name))
-                found[expr] = op.meaning(attrs, values, ty)
+                found[expr] = op.reference(attrs, values, ty)
             case _:
                 raise InputError(
                     f"a constant must be computed from constants, not from {type(expr).__name__}", expr.span

@@ -176,7 +176,7 @@ def test_random_instruction_matches_the_oracle(
     check()
 
 
-def test_every_instruction_has_one_meaning() -> None:
+def test_every_instruction_has_one_semantics() -> None:
     assert set(SEMANTICS) == set(Op) == set(BY_OP)
 
 

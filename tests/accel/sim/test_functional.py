@@ -17,7 +17,7 @@ from relay_hw.accel.isa.spec import REGISTER, Op
 from relay_hw.accel.sim.device import LaunchStats, read_tensor, write_tensor
 from relay_hw.accel.sim.dram_timing import MEMORY_MODELS, MemoryModel, Sdram, memory_model
 from relay_hw.accel.sim.functional import FunctionalDevice
-from tests.work import work
+from tests.call_count import count_calls
 
 TINY = load_config("tiny")
 COPY = """
@@ -178,7 +178,7 @@ def test_a_large_convolution_is_fast() -> None:
     device = FunctionalDevice(config)
     device.load(program)
     launches: list[LaunchStats] = []
-    steps = work(lambda: launches.append(device.launch()))
+    steps = count_calls(lambda: launches.append(device.launch()))
     uops = launches[0].counters["GEMM_UOPS"]
     assert uops == 16 * 14 * 14 * 72
     assert steps < uops / 10

@@ -15,7 +15,7 @@ from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Function
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
-from relay_hw.op.known import is_known
+from relay_hw.op.tvm_operators import is_known
 from relay_hw.text import print_module
 from relay_hw.transform import InferType, gradient
 

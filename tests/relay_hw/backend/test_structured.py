@@ -16,7 +16,7 @@ from relay_hw.errors import ArtifactError, EvalError, UnsupportedError
 from relay_hw.ir.expr import Function, Var
 from relay_hw.transform import InferType
 from tests.relay_hw.programs import INPUTS, modules, random_module
-from tests.relay_hw.transform.meaning import plain
+from tests.relay_hw.transform.reference import plain
 
 HEADER = '#[version = "0.0.5"]\ntype List[A] { Cons(A, List[A]), Nil, }\n'
 

@@ -25,9 +25,9 @@ from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.backend.tvm import is_installed
 from relay_hw.compare import CompareOptions, Comparison, compare
 from relay_hw.compare import main as steps
-from relay_hw.compare.cost import Cost
 from relay_hw.compare.evaluate import Evaluator
 from relay_hw.compare.findings import CSV_COLUMNS, choose_best
+from relay_hw.compare.hardware_cost import Cost
 from relay_hw.compare.network import prepare
 from relay_hw.compare.rows import Row
 from relay_hw.compare.store import Store

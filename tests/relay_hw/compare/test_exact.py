@@ -18,7 +18,7 @@ from relay_hw.backend.tvm import is_installed
 from relay_hw.compare.data import read_samples
 from relay_hw.compare.evaluate import Evaluator
 from relay_hw.compare.network import prepare
-from relay_hw.compare.work import FLOAT, network_work
+from relay_hw.compare.network_work import FLOAT, network_work
 from relay_hw.demo.digits import INPUT_NAME, read_digits
 from relay_hw.interp import Interpreter
 from relay_hw.ir.module import IRModule

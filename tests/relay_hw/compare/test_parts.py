@@ -16,11 +16,11 @@ from relay_hw.compare.data import read_samples
 from relay_hw.compare.energy import FIGURES, SHARES, SRAM, access, estimate, registers
 from relay_hw.compare.front import Point, staircase, unbeaten
 from relay_hw.compare.histogram import BINS, Counter, Histogram
+from relay_hw.compare.network_work import network_work, weight_bits
 from relay_hw.compare.plots import Axes, nice_ticks, pareto_plot
 from relay_hw.compare.ranges import ranges
 from relay_hw.compare.store import Store, key_of
 from relay_hw.compare.stored import stored_bytes
-from relay_hw.compare.work import network_work, weight_bits
 from relay_hw.errors import InputError
 from relay_hw.quantize import LayerChoice, Strategy, find_strategy
 from relay_hw.report import short_names

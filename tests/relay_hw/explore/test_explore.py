@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from relay_hw.compare.work import network_work
+from relay_hw.compare.network_work import network_work
 from relay_hw.errors import InputError
 from relay_hw.explore import Exploration, ExploreOptions, Space, explore
 from relay_hw.explore.bench import Bench

@@ -87,7 +87,7 @@ MEANINGS = [
 
 
 @pytest.mark.parametrize(("body", "expected"), [m[1:] for m in MEANINGS], ids=[m[0] for m in MEANINGS])
-def test_meaning(body: str, expected: Any) -> None:
+def test_reference_semantics(body: str, expected: Any) -> None:
     assert run(body) == expected
 
 
@@ -168,7 +168,7 @@ def test_sizes_that_only_run_time_knows() -> None:
         run(body, np.zeros(2, "int8"), np.zeros(3, "int8"))
 
 
-def test_a_meaning_must_keep_its_promise() -> None:
+def test_a_reference_must_keep_its_promise() -> None:
     op = Op("test.liar", 1, lambda types, attrs, solver: types[0], lambda attrs, values, ty: values[0].astype("int64"))
     x = relay.var("x", "int32")
     mod = relay.IRModule.from_expr(relay.Function([x], relay.Call(op, [x])))
@@ -296,7 +296,7 @@ def naive(mod: relay.IRModule, node: Expr, env: dict[Var, Any]) -> Any:
             raise AssertionError("no arm")
         case Call(op=Op() as op):
             with np.errstate(all="ignore"):
-                return np.asarray(op.meaning(node.attrs, [naive(mod, arg, env) for arg in node.args], node.type))
+                return np.asarray(op.reference(node.attrs, [naive(mod, arg, env) for arg in node.args], node.type))
         case Call(op=Constructor(name_hint=name)):
             return ("data", name, *(naive(mod, arg, env) for arg in node.args))
         case Call():

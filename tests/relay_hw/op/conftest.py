@@ -50,7 +50,7 @@ def evaluate(expr: Expr, values: dict[int, Any]) -> Any:
             given = [evaluate(arg, values) for arg in args]
             ty = op.relation([type_of(value) for value in given], attrs, Ground())
             assert ty is not None
-            result = op.meaning(attrs, given, ty)
+            result = op.reference(attrs, given, ty)
             assert type_of(result) == ty, f"{op.name}: value {type_of(result)}, relation {ty}"
             return result
     raise AssertionError(expr)

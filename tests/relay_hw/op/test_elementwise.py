@@ -81,7 +81,7 @@ def test_sigmoid_does_not_warn_at_the_ends(apply: Callable[..., np.ndarray], rec
 def test_round_is_to_nearest_with_ties_away(x: float) -> None:
     exact = Fraction(x)
     want = math.floor(abs(exact) + Fraction(1, 2)) * (1 if x >= 0 else -1)
-    got = op.get("round").meaning(None, [np.array(x, np.float32)], TensorType((), "float32"))
+    got = op.get("round").reference(None, [np.array(x, np.float32)], TensorType((), "float32"))
     assert int(got) == want
 
 
@@ -143,7 +143,7 @@ def test_reinterpret(apply: Callable[..., np.ndarray], refuse: Callable[..., str
 def test_fixed_point_multiply_against_big_integers(x: int, multiplier: int, shift: int) -> None:
     want = math.floor(x * multiplier / Fraction(2) ** (31 - shift) + Fraction(1, 2))
     attrs = op.get("fixed_point_multiply").attrs_type(multiplier, shift)  # type: ignore[misc]
-    got = op.get("fixed_point_multiply").meaning(attrs, [np.array(x, np.int32)], TensorType((), "int32"))
+    got = op.get("fixed_point_multiply").reference(attrs, [np.array(x, np.int32)], TensorType((), "int32"))
     assert int(got) == (want + 2**31) % 2**32 - 2**31
 
 

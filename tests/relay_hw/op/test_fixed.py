@@ -70,7 +70,7 @@ def requantize(acc: Any, bias: Any, **attributes: Any) -> np.ndarray:
     values = [np.array(acc, np.int32), np.array(bias, np.int32)]
     ty = one.relation([TensorType(value.shape, "int32") for value in values], attrs, Same())
     assert ty == TensorType(values[0].shape, "int8")
-    result = one.meaning(attrs, values, ty)
+    result = one.reference(attrs, values, ty)
     assert result.dtype == np.int8
     return result
 
@@ -156,7 +156,7 @@ def test_add_over_all_pairs_of_int8(rounding: str) -> None:
             )
             for a, b in zip(y.tolist(), r.tolist(), strict=True)
         ]
-        assert one.meaning(attrs, [y, r], ty).tolist() == want
+        assert one.reference(attrs, [y, r], ty).tolist() == want
 
 
 def test_sum_pool2d(apply: Callable[..., np.ndarray]) -> None:

@@ -44,7 +44,7 @@ def gather(
 
 def value_of(call: Call, x: np.ndarray) -> np.ndarray:
     ty = call.op.relation([TensorType(x.shape, str(x.dtype))], call.attrs, None)  # type: ignore[union-attr]
-    result = call.op.meaning(call.attrs, [x], ty)  # type: ignore[union-attr]
+    result = call.op.reference(call.attrs, [x], ty)  # type: ignore[union-attr]
     assert TensorType(result.shape, str(result.dtype)) == ty
     return result
 

@@ -30,7 +30,7 @@ def _equalized(mod: IRModule, strategy: Strategy, data: dict[str, np.ndarray]) -
     return infer_type(IRModule({"main": Function(mod["main"].params, body)}))
 
 
-def test_equalization_keeps_the_meaning_and_fills_the_integers():
+def test_equalization_keeps_the_function_and_fills_the_integers():
     mod, data = simplify_pipeline()(_network()), _data()
     strategy = Strategy("s", calibration=Calibration.MSE)
     other = _equalized(mod, strategy, data)
@@ -93,7 +93,7 @@ def test_equalization_keeps_clipped_activations(bound):
         np.testing.assert_allclose(run_samples(other, data), want, rtol=1e-3, atol=1e-4 * np.abs(want).max())
 
 
-def test_twins_keep_the_meaning_and_hold_more_than_one_channel():
+def test_twins_keep_the_function_and_hold_more_than_one_channel():
     mod, data = simplify_pipeline()(_network()), _data()
     strategy = Strategy("s", calibration=Calibration.MSE)
     body = add_twins(mod, plan_layers(mod["main"].body, strategy), data)

@@ -14,6 +14,7 @@ import pytest
 
 from relay_hw.cli.data import save_npz
 from relay_hw.cli.main import main
+from relay_hw.runtime.artifact import load_artifact
 from tests.relay_hw.small_models import images, save_branches
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -370,3 +371,21 @@ def test_axe_finds_nothing_in_two_builds(opened: Open, build: Path, tmp_path: Pa
     page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
     found = page.evaluate("axe.run(document).then((result) => result.violations)")
     assert [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in found] == []
+
+
+def test_a_frame_in_a_notebook_grows_to_its_page(browser: Any, build: Path, tmp_path: Path) -> None:
+    shown = load_artifact(build)._repr_html_()
+    assert "height:600px" in shown
+    (tmp_path / "notebook.html").write_text(f'<!doctype html><meta charset="utf-8">{shown}')
+    context = browser.new_context(viewport={"width": 1000, "height": 900})
+    page, said = context.new_page(), []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.goto((tmp_path / "notebook.html").as_uri())
+    page.wait_for_function("document.querySelector('iframe').clientHeight != 600")
+    inner, outer = page.evaluate(
+        "[(frame) => frame.contentDocument.documentElement.scrollHeight, (frame) => frame.clientHeight]"
+        ".map((read) => read(document.querySelector('iframe')))"
+    )
+    context.close()
+    assert inner == outer and said == []

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from relay_hw.compare.comparison import Comparison
-from relay_hw.compare.cost import Cost
 from relay_hw.compare.energy import Energy
+from relay_hw.compare.hardware_cost import Cost
 from relay_hw.compare.histogram import Histogram
 from relay_hw.compare.measures import Quality
-from relay_hw.compare.page import render_fragment
 from relay_hw.compare.probes import LayerRow as Probe
 from relay_hw.compare.rows import FloatRow, Row
 from relay_hw.report import (
@@ -155,7 +154,7 @@ def counted(found: list[tuple[str, ...]]) -> Counter[tuple[str, ...]]:
 @pytest.fixture(scope="module")
 def plain_pages() -> tuple[list[tuple[str, ...]], ...]:
     found = comparison(PLAIN)
-    return elements(render_html(renamed(REPORT, PLAIN))), elements(found.to_html()), elements(render_fragment(found))
+    return elements(render_html(renamed(REPORT, PLAIN))), elements(found.to_html()), elements(found._repr_html_())
 
 
 def test_pages_have_the_same_elements_whatever_the_names(plain_pages: tuple[list[Any], ...]) -> None:
@@ -166,7 +165,7 @@ def test_pages_have_the_same_elements_whatever_the_names(plain_pages: tuple[list
         pages = (
             elements(render_html(renamed(REPORT, name))),
             elements(found.to_html()),
-            elements(render_fragment(found)),
+            elements(found._repr_html_()),
         )
         for got, want in zip(pages, plain_pages, strict=True):
             assert {*got} <= {*want}, name

@@ -24,10 +24,10 @@ from relay_hw.report import (
     Node,
     Pad,
     Picture,
-    Piece,
     Report,
     Section,
     Spent,
+    Transfer,
     layer_table,
     number,
     percent,
@@ -83,7 +83,7 @@ PICTURE = Picture(
     pads=(Pad("inp", 64, 16, (0, 500, 1000, 0), (0, 1), (1, 2), (2, 1), (0, -1)),),
     window_bytes=8_192,
     sections=(Section("weights", "weights", 0, 4_096), Section("scratch", "scratch", 4_096, 512)),
-    pieces=(Piece(0, 0, 0, 600, False, 10, 50), Piece(1, 1, 4_096, 4_200, True, 1_720, 1_800)),
+    transfers=(Transfer(0, 0, 0, 600, False, 10, 50), Transfer(1, 1, 4_096, 4_200, True, 1_720, 1_800)),
 )  # fmt: skip
 REPORT = Report(
     "net & more", "tiny", "int8", 16, 8, (CONV, POOL, HOST), "rtl", 1_824, 1.5e6, "standard",

@@ -21,7 +21,7 @@ from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.result import Result
 from relay_hw.target.accel.devices import close_device, open_device
 from tests.relay_hw import recurrent
-from tests.relay_hw.transform.meaning import plain
+from tests.relay_hw.transform.reference import plain
 
 HOST = "llvm" if is_installed() else "numpy"
 

@@ -16,7 +16,7 @@ import relay_hw as relay
 from relay_hw.backend.tvm import is_installed
 from relay_hw.frontend import from_onnx
 from relay_hw.runtime import CompileOptions, Executor, compile_model, open_device
-from tests.relay_hw.transform.meaning import plain
+from tests.relay_hw.transform.reference import plain
 
 F, INT, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 info = helper.make_tensor_value_info

@@ -81,13 +81,16 @@ def test_pads_hold_no_more_than_they_have(picture: Picture) -> None:
         assert max(b + n for b, n in zip(pad.begins, pad.lengths, strict=True)) <= picture.parts
 
 
-def test_pieces_are_the_bytes_that_layers_move(report: Report, picture: Picture) -> None:
+def test_transfers_are_the_bytes_that_layers_move(report: Report, picture: Picture) -> None:
     ends = [section.offset + section.size for section in picture.sections]
     # Transfers are whole beats, so the last one of a section may reach behind its last byte.
-    assert all(picture.sections[piece.section].offset <= piece.begin < ends[piece.section] for piece in picture.pieces)
-    kinds = {picture.sections[piece.section].kind for piece in picture.pieces if piece.is_written}
+    assert all(
+        picture.sections[transfer.section].offset <= transfer.begin < ends[transfer.section]
+        for transfer in picture.transfers
+    )
+    kinds = {picture.sections[transfer.section].kind for transfer in picture.transfers if transfer.is_written}
     assert "output" in kinds and kinds <= {"output", "scratch"}
-    written = {piece.layer for piece in picture.pieces if piece.is_written}
+    written = {transfer.layer for transfer in picture.transfers if transfer.is_written}
     assert written == {k for k, row in enumerate(report.layers) if row.traffic.activations_written}
 
 
@@ -99,7 +102,7 @@ def test_used_is_the_mean_of_each_part() -> None:
     assert found.tolist() == [4.0, 6.0, 2.0, 2.0]
 
 
-def test_pieces_that_touch_are_one() -> None:
+def test_transfers_that_touch_are_one() -> None:
     assert list(_joined([(0, 8, 1, 2), (8, 16, 3, 4), (32, 40, 5, 6)])) == [(0, 16, 1, 4), (32, 40, 5, 6)]
     many = [(100 * k, 100 * k + 10, k, k) for k in range(100)]
     assert 1 <= len(list(_joined(many))) <= 24

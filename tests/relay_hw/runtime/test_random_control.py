@@ -11,7 +11,7 @@ import relay_hw as relay
 from relay_hw.runtime import CompileOptions, Executor, compile_model, open_device
 from relay_hw.transform import InferType
 from tests.relay_hw.random_control import inputs, random_program
-from tests.relay_hw.transform.meaning import plain
+from tests.relay_hw.transform.reference import plain
 
 
 @pytest.mark.parametrize("seed", range(14))
@@ -41,7 +41,7 @@ def test_the_programs_use_the_accelerator() -> None:
     assert launches > 12
 
 
-def test_fragments_keep_the_float_meaning() -> None:
+def test_fragments_keep_the_float_semantics() -> None:
     for seed in range(40, 50):
         mod = InferType()(random_program(seed))
         data = inputs(3, seed)

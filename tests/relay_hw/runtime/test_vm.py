@@ -16,7 +16,7 @@ from relay_hw.ir.types import ANY, TensorType
 from relay_hw.runtime import CompileOptions, Module, compile_model
 from relay_hw.transform import InferType
 from tests.relay_hw.programs import INPUTS, random_module
-from tests.relay_hw.transform.meaning import plain
+from tests.relay_hw.transform.reference import plain
 
 HEADER = '#[version = "0.0.5"]\ntype List[A] { Cons(A, List[A]), Nil, }\n'
 WITH_TVM = pytest.mark.skipif(not is_installed(), reason="apache-tvm is not installed")

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import unicodedata
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from relay_hw.support.quote import (
     comment,
     csv_cell,
     file_name,
+    html,
     identifier,
     line,
     markdown,
@@ -47,6 +49,36 @@ def test_what_can_be_seen_is_shown_as_it_is() -> None:
         assert line(text) == text
     assert line("a\x1b]0;b\x07\x9b\u202e\udc80\U000e0041") == r"a\x1b]0;b\x07\x9b\u202e\udc80\U000e0041"
     assert line("a\nb") == r"a\nb" and screen("a\nb\rc") == "a\nb\\rc"
+
+
+class Page(HTMLParser):
+    """Elements, attributes and text of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.other: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def handle_comment(self, data: str) -> None:
+        self.other.append(data)
+
+    handle_decl = handle_pi = unknown_decl = handle_comment
+
+
+def test_html_holds_text_and_attributes() -> None:
+    for name in NAMES:
+        page = Page(f"<p title=\"{html(name)}\" class='{html(name)}'>{html(name)}</p>")
+        assert page.tags == [("p", {"title": screen(name), "class": screen(name)})]
+        assert (page.text, page.other) == (screen(name), [])
 
 
 @pytest.mark.skipif(CC is None, reason="no C compiler on PATH")

@@ -252,7 +252,7 @@ def test_deep_types() -> None:
         relay.load_json(json.dumps(doc))
 
 
-def test_a_program_without_meaning_names_its_file() -> None:
+def test_an_invalid_program_names_its_file() -> None:
     types = [{"type": "tensor", "shape": [2], "dtype": "float32"}]
     nodes = [
         {"node": "var", "name": "x", "type": 0},
@@ -266,7 +266,7 @@ def test_a_program_without_meaning_names_its_file() -> None:
         relay.load_json(json.dumps(changed), "net.json")
 
 
-def test_programs_without_meaning() -> None:
+def test_invalid_programs() -> None:
     x = relay.Var("x", relay.scalar_type("int32"))
     text = relay.save_json(relay.IRModule.from_expr(relay.Function([], x)))
     with pytest.raises(WellFormedError, match="%x in @main must be bound before it is used"):

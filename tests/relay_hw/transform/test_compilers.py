@@ -29,7 +29,7 @@ from relay_hw.transform import (
 from tests.relay_hw.programs import random_module
 from tests.relay_hw.random_cnn import random_cnn, random_input
 from tests.relay_hw.transform.checks import assert_close, module, operators, var
-from tests.relay_hw.transform.meaning import assert_keeps_meaning
+from tests.relay_hw.transform.reference import assert_keeps_semantics
 
 X, Y = var("x", 4), var("y", 4)
 DSP = {"dsp": {"add": True, "exp": True, "multiply": True}}
@@ -182,7 +182,7 @@ def test_programs(capsys: pytest.CaptureFixture[str]) -> None:
     made = 0
     for seed in range(150):
         supported = {target: dict.fromkeys(choose.sample(names, 6), True) for target in "ab"}
-        new = assert_keeps_meaning([steps(supported)], random_module(seed), f"random_module({seed})")
+        new = assert_keeps_semantics([steps(supported)], random_module(seed), f"random_module({seed})")
         check_well_formed(new)
         made += len(regions(new))
     assert made > 100

@@ -8,7 +8,7 @@ import relay_hw as relay
 from relay_hw.ir.expr import Call, Constant, GlobalVar
 from relay_hw.ir.visit import post_order
 from relay_hw.transform import ConstantArguments, InferType, InlineLet
-from tests.relay_hw.transform.meaning import plain
+from tests.relay_hw.transform.reference import plain
 
 HEADER = '#[version = "0.0.5"]\n'
 LOOP = (

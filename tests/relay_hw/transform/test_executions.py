@@ -36,7 +36,7 @@ from relay_hw.transform.fragments import is_graph
 from tests.relay_hw.programs import INPUTS, random_module
 from tests.relay_hw.random_control import INT, TYPES, VALUE, Generator, inputs
 from tests.relay_hw.transform.executions import LAYERS, assert_no_more, executions, mark, more_often
-from tests.relay_hw.transform.test_meaning import ORDERED
+from tests.relay_hw.transform.test_reference_semantics import ORDERED
 
 SIMPLIFY = simplify_pipeline()
 WHOLE = Pipeline([SIMPLIFY, partition_pipeline(AccelRules())])

@@ -15,7 +15,7 @@ from relay_hw.transform.graph import dataflow_order
 from tests.relay_hw import recurrent
 from tests.relay_hw.programs import random_module
 from tests.relay_hw.random_control import random_program
-from tests.relay_hw.transform.meaning import meaning
+from tests.relay_hw.transform.reference import reference_result
 
 HEADER = '#[version = "0.0.5"]\n'
 
@@ -76,7 +76,7 @@ def test_what_calls_separate_is_separate() -> None:
     new = OutlineFragments()(InferType()(mod))
     fragments = [operators(relay.IRModule({"main": new[name]})) for name in fragments_of(new)]
     assert Counter({"exp": 2, "multiply": 1}) in fragments and Counter({"add": 1}) in fragments
-    assert meaning(new, args=[2.5, 0.5]) == meaning(InferType()(mod), args=[2.5, 0.5])
+    assert reference_result(new, args=[2.5, 0.5]) == reference_result(InferType()(mod), args=[2.5, 0.5])
 
 
 def test_type_parameters_stay_outside() -> None:

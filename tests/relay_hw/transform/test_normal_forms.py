@@ -22,7 +22,7 @@ from relay_hw.transform.normal_form import ATOMS
 from relay_hw.transform.to_basic_block_normal_form import is_basic_block_normal_form
 from tests.relay_hw.programs import CONS, NIL, TYPES, random_module
 from tests.relay_hw.transform.checks import module, operators, var
-from tests.relay_hw.transform.meaning import assert_keeps_meaning, meaning
+from tests.relay_hw.transform.reference import assert_keeps_semantics, reference_result
 
 X = var("x", 2)
 
@@ -110,7 +110,7 @@ def test_constructors_and_globals_expand_where_they_are_values() -> None:
     new = EtaExpand(expand_global_var=True)(mod)
     (arg,) = new["main"].body.args
     assert isinstance(arg, Function) and isinstance(arg.body, Call)
-    assert meaning(new) == meaning(mod)
+    assert reference_result(new) == reference_result(mod)
     value = Let(Var("cons"), CONS, relay.const(1))
     expanded = EtaExpand()(relay.IRModule({"main": Function([], value)}, TYPES))["main"].body
     assert isinstance(expanded, Let) and isinstance(expanded.value, Function) and expanded.value.type_params
@@ -132,9 +132,9 @@ def test_marked_functions_are_inlined() -> None:
     unused = Function([], Call(relay.GlobalVar("loop"), [relay.const(1)]))
     functions = {"single": single, "loud": loud, "loop": loop, "twice": twice, "main": Function([], body)}
     mod = relay.IRModule({**functions, "unused": unused}, TYPES)
-    new = assert_keeps_meaning([Inline()], mod, "inline")
+    new = assert_keeps_semantics([Inline()], mod, "inline")
     assert list(new.functions) == ["loop", "twice", "main", "unused"]
-    assert meaning(new)[1] == meaning(mod)[1] and len(meaning(new)[1]) == 5
+    assert reference_result(new)[1] == reference_result(mod)[1] and len(reference_result(new)[1]) == 5
 
 
 def _call(name: str, *args: Expr) -> Call:

@@ -17,7 +17,7 @@ from relay_hw.ir.visit import Rewriter, post_order
 from relay_hw.transform import InferType, PlanDevices
 from tests.relay_hw.programs import random_module
 from tests.relay_hw.transform.checks import module, operators, var
-from tests.relay_hw.transform.meaning import assert_keeps_meaning
+from tests.relay_hw.transform.reference import assert_keeps_semantics
 
 X, Y = var("x", 2), var("y", 2)
 CPU, GPU = "cpu(0)", "cuda(0)"
@@ -100,7 +100,7 @@ def test_programs_with_scattered_annotations(capsys: pytest.CaptureFixture[str])
         main = _Scatter(choose).rewrite(mod["main"])
         assert isinstance(main, Function)
         try:
-            new = assert_keeps_meaning([PlanDevices()], mod.with_functions({"main": main}), f"random_module({seed})")
+            new = assert_keeps_semantics([PlanDevices()], mod.with_functions({"main": main}), f"random_module({seed})")
         except UnsupportedError:
             continue
         planned += 1

@@ -16,7 +16,7 @@ from relay_hw.analysis import infer_type
 from relay_hw.dataflow_pattern import is_op, wildcard
 from relay_hw.ir.module import IRModule
 from relay_hw.transform import Pass, Pipeline
-from tests.work import work
+from tests.call_count import count_calls
 
 SMALL, LARGE = 600, 2400
 SUPPORTED = {"dsp": {"nn.conv2d": True, "nn.relu": True, "add": True}}
@@ -51,5 +51,5 @@ def chain(operators: int) -> IRModule:
 
 @pytest.mark.parametrize("name", STEPS)
 def test_near_linear(name: str) -> None:
-    small, large = (work(partial(STEPS[name], chain(operators))) for operators in (SMALL, LARGE))
+    small, large = (count_calls(partial(STEPS[name], chain(operators))) for operators in (SMALL, LARGE))
     assert large < 4.2 * small, f"{small} calls and {large} calls"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from relay_hw.accel.isa.program import SectionKind
-from relay_hw.compare.cost import costs
+from relay_hw.compare.hardware_cost import costs
 from relay_hw.compare.places import Place
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model

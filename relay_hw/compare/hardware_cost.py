@@ -20,9 +20,9 @@ from relay_hw.accel.isa.program import SectionKind
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.compare.energy import Energy, estimate
+from relay_hw.compare.network_work import NIBBLE, Work, network_work
 from relay_hw.compare.places import Place
 from relay_hw.compare.stored import stored_bytes
-from relay_hw.compare.work import NIBBLE, Work, network_work
 from relay_hw.errors import RelayHwError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy

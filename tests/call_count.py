@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import FrameType
 
 
-def work(task: Callable[[], object]) -> int:
+def count_calls(task: Callable[[], object]) -> int:
     """How often `task` calls a function, be it of Python or built in, and returns from it."""
     found = 0
 

@@ -31,7 +31,7 @@ def plain(value: Any) -> Any:
     return (str(array.dtype), array.shape, array.tobytes())
 
 
-def meaning(mod: IRModule, entry: str = "main", args: Sequence[Any] | None = None) -> tuple[Any, list[Any]]:
+def reference_result(mod: IRModule, entry: str = "main", args: Sequence[Any] | None = None) -> tuple[Any, list[Any]]:
     """The value of `@entry`, and every value that operators with an effect have got, in order."""
     log: list[Any] = []
 
@@ -47,15 +47,15 @@ def result_type(mod: IRModule) -> Type:
     return mod["main"].func_type.ret_type
 
 
-def assert_keeps_meaning(steps: Sequence[Pass], mod: IRModule, what: str) -> IRModule:
+def assert_keeps_semantics(steps: Sequence[Pass], mod: IRModule, what: str) -> IRModule:
     """No step changes the type, the value, or the order of effects."""
     typed = infer_type(mod)
-    expected, ty = meaning(typed), result_type(typed)
+    expected, ty = reference_result(typed), result_type(typed)
     done: list[str] = []
     for step in steps:
         typed = step(typed)
         done.append(repr(step))
         told = f"{what} after {', '.join(done)}"
         assert result_type(typed) == ty, told
-        assert meaning(typed) == expected, told
+        assert reference_result(typed) == expected, told
     return typed

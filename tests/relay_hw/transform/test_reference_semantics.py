@@ -14,7 +14,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.transform import PASSES, Pass, Pipeline, pin_effects
 from relay_hw.transform.infer_type import InferType
 from tests.relay_hw.programs import modules, random_module
-from tests.relay_hw.transform.meaning import assert_keeps_meaning
+from tests.relay_hw.transform.reference import assert_keeps_semantics
 
 SUPPORTED = {"npu": dict.fromkeys(("add", "maximum", "stack", "reshape"), True), "dsp": {"sum": True, "add": True}}
 SQUARE = wildcard() * wildcard()
@@ -32,7 +32,7 @@ STEPS: list[Pass] = [
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: type(step).__name__)
 def test_seeded_programs(step: Pass, capsys: pytest.CaptureFixture[str]) -> None:
     for seed in range(25):
-        new = assert_keeps_meaning([step], random_module(seed), f"random_module({seed})")
+        new = assert_keeps_semantics([step], random_module(seed), f"random_module({seed})")
         check_well_formed(new)
 
 
@@ -40,7 +40,7 @@ def test_seeded_programs(step: Pass, capsys: pytest.CaptureFixture[str]) -> None
 @given(modules())
 def test_drawn_programs(mod: IRModule) -> None:
     for step in STEPS:
-        assert_keeps_meaning([step], mod, "a drawn module")
+        assert_keeps_semantics([step], mod, "a drawn module")
 
 
 # Partial evaluation writes out calls; a bound keeps programs of orders small.
@@ -53,7 +53,7 @@ def test_random_orders(capsys: pytest.CaptureFixture[str]) -> None:
     choose = random.Random(0)
     for seed in range(20_000, 21_000):
         steps = [choose.choice(ORDERED) for _ in range(4)]
-        assert_keeps_meaning([Pipeline(steps)], random_module(seed, depth=4), f"random_module({seed}, depth=4)")
+        assert_keeps_semantics([Pipeline(steps)], random_module(seed, depth=4), f"random_module({seed}, depth=4)")
 
 
 def test_pinning_effects_is_done_once(capsys: pytest.CaptureFixture[str]) -> None:
