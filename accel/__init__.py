@@ -1,1 +1,1 @@
-"""The accelerator: its instruction set (`isa`), its Verilog (`rtl`) and its simulators (`sim`)."""
+"""The accelerator: instruction set (`isa`), Verilog (`rtl`), simulators (`sim`), FPGA tools and driver (`fpga`)."""

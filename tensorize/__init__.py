@@ -1,4 +1,4 @@
-"""From fused Relay functions to checked accelerator programs: `why_not` and `compile_function`, `Plan` for several."""
+"""Compiles fused Relay functions to accelerator programs: `why_not` and `compile_function`, `Plan` for several."""
 
 from relay_hw.tensorize.compile import Plan, compile_function
 from relay_hw.tensorize.lower.tile import why_not

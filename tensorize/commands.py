@@ -1,4 +1,4 @@
-"""The form between tiling and instructions: steps of commands whose addresses are still symbols.
+"""The intermediate representation between tiles and instructions: steps of commands whose addresses are still symbols.
 
 A `Step` is one tile of one layer. Its commands name buffers (ranges of a scratchpad), tensors and constants by key;
 the emitter places them and fills in the numbers. Bases are the only fields that a key may stand in.

@@ -1,4 +1,4 @@
-"""The tensorizer's walk: match, tile, lower, order, place, emit, add tokens, check.
+"""Compiles a region in the tensorizer's order: match, tile, lower, schedule, place, emit, add tokens, check.
 
 In: one `@accel_k` function and a configuration. Out: `Segment`. The same input gives the same bytes.
 """
@@ -93,7 +93,7 @@ class Plan:
 
     @cached_property
     def alone(self) -> Draft:
-        """The fastest draft on a device of its own: with constants that stay where that saves enough."""
+        """The fastest draft for a device that runs nothing else: with constants that stay where that saves enough."""
         tops = [(top, *self._with_constants(top.schedule, top.manner.dense)) for top in self._tops]
         fastest = sorted(tops, key=lambda forms: min(draft.cycles for draft in forms))[:REORDERED]
         drafts = [draft for forms in (*tops, *map(self._reordered, fastest)) for draft in forms]

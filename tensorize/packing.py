@@ -1,4 +1,4 @@
-"""Which constants of several regions stay on a device together, and where: one problem over all their memories.
+"""Chooses which constants of several regions stay on a device together, and where: one problem over all memories.
 
 In: plans of regions, how often an inference launches each. Out: drafts whose constants lie behind one another, and
 whose loads leave those of all others alone.

@@ -1,4 +1,4 @@
-"""A closer look at the cheapest tiles of a convolution: each is written as a program of its own and timed.
+"""Times the cheapest tiles of a convolution exactly: each is written as a program of its own and run on the clock.
 
 In: a kernel and a configuration. Out: the tile to use. The closed form ranks all legal tiles, this looks at few.
 """

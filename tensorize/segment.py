@@ -1,4 +1,4 @@
-"""What the tensorizer hands over: a checked program for one region, its tensors, and a row for each layer.
+"""A compiled region: its checked program, its tensors, and a row for each layer.
 
 In: values from `compile`. Out: `Segment`, `Layer`, `Port`.
 """
@@ -75,7 +75,7 @@ class Segment:
 
     @property
     def cycles(self) -> int:
-        """Of a launch."""
+        """Cycles of a launch."""
         return self.launch.cycles
 
     def to_bytes(self) -> bytes:

@@ -1,4 +1,4 @@
-"""What programs are made for: an accelerator, the memory behind its bus, and the clock that times them on both.
+"""What programs are compiled for: an accelerator, the memory behind its bus, and the clock that times launches.
 
 In: a configuration, numbers of the memory, a clock. Out: `Target`, a configuration that knows its memory: what has to
 do with sizes only takes an `AccelConfig`, what has to do with time a `Target`.

@@ -53,7 +53,7 @@ def area_of(config: AccelConfig, part: Part) -> Area:
 
 
 def terms(config: AccelConfig, part: Part) -> dict[str, float]:
-    """What LUTs and flip-flops are counted by."""
+    """The features of a configuration that LUTs and flip-flops are estimated from."""
     products = config.block_in * config.block_out
     return {
         "control": 1,
@@ -68,7 +68,7 @@ def terms(config: AccelConfig, part: Part) -> dict[str, float]:
 
 
 def block_products(config: AccelConfig, part: Part) -> int:
-    """Products of the array that multiplier blocks make."""
+    """Number of the array's products that multiplier blocks compute."""
     return config.block_out * dsp_products(config, part.multipliers)
 
 
@@ -86,7 +86,7 @@ class Memory:
 
     @property
     def block_rams(self) -> int:
-        """Of one of them."""
+        """Block RAMs of one such memory."""
         return min(-(-self.depth // depth) * self._columns(width) for depth, width in _SHAPES)
 
     def _columns(self, width: int) -> int:

@@ -1,4 +1,4 @@
-"""The memory of a board behind its link: only what differs from what is known to be there is sent.
+"""A cached copy of a board's memory: bytes are sent over the link only where they differ from it.
 
 In: bytes for places of the memory. Out: words over the link, and bytes that came back.
 """
@@ -64,7 +64,7 @@ class BoardMemory:
             )
 
     def reach(self, end: int) -> None:
-        """Let what is known go as far as byte `end`."""
+        """Extend the copy to byte `end`."""
         if self._known.size < end:
             self._known = np.concatenate([self._known, np.full(end - self._known.size, -1, np.int16)])
 
@@ -73,7 +73,7 @@ class BoardMemory:
         self._known[begin:end] = -1
 
     def send(self, offset: int, data: Bytes) -> None:
-        """Write what differs from what is known at byte `offset`, in whole words.
+        """Write the words from byte `offset` on that differ from the copy.
 
         An answer after each part but the last says that all before it has arrived: a link that is gone is noticed
         there, and no answer that comes later has long to wait.
@@ -96,7 +96,7 @@ class BoardMemory:
             is_sent = True
 
     def read(self, offset: int, size: int) -> Bytes:
-        """`size` bytes from `offset` on; they are known then."""
+        """Read `size` bytes from `offset` on into the copy and return them."""
         begin, end = _word_bounds(offset, size)
         found = self._receive(begin, end)
         self._known[begin:end] = found

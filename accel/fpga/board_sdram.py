@@ -1,4 +1,4 @@
-"""The memory of a board as the cycle simulator sees it: its chip behind LiteDRAM's controller at the SoC's clock.
+"""Timing model of a board's SDRAM for the cycle simulator: the chip behind LiteDRAM's controller, at the SoC's clock.
 
 In: a board, a clock. Out: a `MemoryModel`. `docs/memory.md` says where each figure comes from, and what is left out.
 """

@@ -1,4 +1,4 @@
-"""The SoC for a board: what LiteX makes of it, and what the driver must tell its memory.
+"""Generates a board's SoC with LiteX, and the register writes with which the driver initialises its SDRAM.
 
 In: a configuration, a board, clock and line speed. Out: Verilog of the top module, constraints and the map.
 """

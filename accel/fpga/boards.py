@@ -96,11 +96,11 @@ class Board:
 
     @property
     def mhz(self) -> float:
-        """The SoC's clock where nothing else is known."""
+        """The SoC's clock for a configuration that `fits` lacks."""
         return self.fits[0].mhz
 
     def fit(self, config: str) -> Fit | None:
-        """How it is used with a configuration; None where nobody has tried."""
+        """The entry of `fits` for a configuration; None if there is none."""
         return next((fit for fit in self.fits if fit.config == config), None)
 
 
@@ -186,7 +186,7 @@ BOARDS: Final = (
 
 
 def find_board(name: str) -> Board:
-    """The board of a name. Raises FlowError."""
+    """The board called `name`. Raises FlowError."""
     for board in BOARDS:
         if board.name == name.lower():
             return board

@@ -1,4 +1,4 @@
-"""Sets of buffers for a program: while it works on one, the host reads and fills the other.
+"""Double buffering of a program's inputs and outputs: while it works on one set, the host reads and fills the other.
 
 In: a program. Out: `Buffers`: where inputs and outputs lie, and the instructions that work there. A second set lies
 behind the program's window; only instructions, inputs and outputs are there twice.
@@ -45,11 +45,11 @@ class Buffers:
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """What the host writes before the first launch there."""
+        """Sections that the host writes before the first launch on these buffers."""
         return (self.code, *self.data)
 
     def place(self, offset: int) -> int:
-        """Where a byte of the program's own inputs and outputs is here."""
+        """Where a byte of the program's own inputs and outputs lies in this set."""
         return offset + next((move.by for move in self.moves if move.begin <= offset < move.end), 0)
 
 
@@ -59,7 +59,7 @@ def end_of_buffers(program: Program) -> int:
 
 
 def second_buffers(config: AccelConfig, program: Program) -> Buffers | None:
-    """Another set; None for a program whose transfers do not keep inputs and outputs apart from all else."""
+    """Make a second set; None where transfers of the program do not keep inputs and outputs apart from all else."""
     moves = tuple(_moves(program))
     try:
         instructions = decode_instructions(program.code.data or b"")

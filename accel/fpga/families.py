@@ -1,4 +1,4 @@
-"""Families of parts: by which open tools each goes from Verilog to a bitstream, and what its cells take of a part.
+"""Families of FPGA parts: the open tools that make a bitstream for each, and what its cells take of a part.
 
 In: a part. Out: its `Toolchain`. What only one family needs lies in modules of its own: passes over ECP5's netlists
 and its routing, `gowin.py`.

@@ -1,4 +1,4 @@
-"""From Verilog to a bitstream: yosys, passes over the netlist, floorplan, nextpnr, packer; every step is kept.
+"""Makes a bitstream from Verilog: yosys, passes over the netlist, floorplan, nextpnr, packer; every step is kept.
 
 In: a `Design`. Out: a bitstream and what is known of it. A build that was interrupted goes on where it stopped;
 the same design and tools give the same bytes.

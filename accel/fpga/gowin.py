@@ -1,4 +1,4 @@
-"""Place, route and pack for Gowin's parts: nextpnr's himbaechel and apycula's packer.
+"""Places, routes and packs designs for Gowin's parts, with nextpnr's himbaechel and apycula's packer.
 
 In: a folder with netlist-SEED.json and design.cst. Out: placed-SEED.json and report-SEED.json, then a bitstream; before
 that, a netlist that no placement has room for is refused, as nextpnr looks for one for hours.
@@ -36,12 +36,12 @@ class Places:
 
     @property
     def wanted(self) -> int:
-        """All of them."""
+        """Places of all kinds together."""
         return self.logic + self.carries + self.flip_flops
 
 
 def places(module: Mapping[str, Any], part: Part) -> Places:
-    """What a module of yosys's JSON takes of a part.
+    """Count the places that a module of yosys's JSON takes of a part.
 
     A flip-flop holds what the LUT4 or carry of its own place says. What comes from anywhere else, or is held by several
     flip-flops, goes through a LUT4 for each of the others.

@@ -1,4 +1,4 @@
-"""What a link to a board must answer, and the error where it is silent. In: addresses and words. Out: words."""
+"""The interface of links to boards, and the error of one that does not answer. In: addresses and words. Out: words."""
 
 from __future__ import annotations
 

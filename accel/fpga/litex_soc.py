@@ -35,7 +35,7 @@ _BUS_TIMEOUT = 1 << 14
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is to be built. `parameters`: the accelerator's; `divisor`: cycles of a bit on a serial line; `timeout`:
+    """The SoC to build. `parameters`: the accelerator's; `divisor`: cycles of a bit on a serial line; `timeout`:
     cycles after which half a command is forgotten; `address`: of the board on Ethernet."""
 
     board: str

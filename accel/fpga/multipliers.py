@@ -1,4 +1,4 @@
-"""How many products of an array the multiplier blocks of a part make; LUTs make the others.
+"""Splits the products of the multiplier array between a part's multiplier blocks and its LUTs.
 
 In: a configuration, the number of blocks. Out: the parameters of vta_top for that part. What is computed, and when,
 does not depend on it.

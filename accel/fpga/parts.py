@@ -11,7 +11,7 @@ from relay_hw.support.names import one_of
 
 
 class FlowError(AccelError):
-    """A part, board or tool of the way to a bitstream that is missing, or refused its input."""
+    """A part, board or tool for bitstreams is unknown or missing, or refused its input."""
 
 
 class Family(Enum):
@@ -116,7 +116,7 @@ PARTS: Final = (*ECP5_PARTS, _GW2A_18C)
 
 
 def find_part(name: str) -> Part:
-    """The part of a name. Raises FlowError."""
+    """The part called `name`. Raises FlowError."""
     for part in PARTS:
         if part.name == name.lower():
             return part

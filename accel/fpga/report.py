@@ -1,4 +1,4 @@
-"""What nextpnr found out: frequency of each clock, the slowest path by module, what else is late, cells placed.
+"""Reads nextpnr's report: frequency of each clock, the slowest path by module, what else is late, cells placed.
 
 In: its JSON report. Out: `Timing`.
 """

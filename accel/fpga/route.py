@@ -1,4 +1,4 @@
-"""nextpnr on a netlist: how it is told to place and route a part, and when it has tried long enough.
+"""Places and routes a netlist with nextpnr: its settings for each part, and when to give up.
 
 In: a folder with netlist-SEED.json and design.lpf. Out: design-SEED.config and report-SEED.json there. On a large part
 the two are steps of their own: refined-SEED.json is placed and refined, promise-SEED says how fast it is before wires

@@ -1,4 +1,4 @@
-"""LiteDRAM's bank machines with what they compare known a cycle ahead: whether a request meets the row that is open.
+"""Shortens LiteDRAM's critical path: whether a request hits its bank's open row is compared a cycle ahead.
 
 In: a bank machine, before it is finalized. Out: the same, to the cycle, with a shorter way to what it decides.
 

@@ -1,4 +1,4 @@
-"""What a driver must know of a SoC: where memory and registers lie, how the link runs, what the memory must be told.
+"""The file that tells a driver about a SoC: addresses of memory and registers, its link, how to initialise memory.
 
 In and out: `soc.json`, a file beside each bitstream.
 """

@@ -29,7 +29,7 @@ _ETHERNET: Final = ("fpga_crc32", "fpga_eth_rx", "fpga_eth_tx", "fpga_etherbone"
 
 @dataclass(frozen=True, slots=True)
 class Soc:
-    """What is built, and what its driver must know."""
+    """A design to build, and what its driver must know."""
 
     design: Design
     map: SocMap

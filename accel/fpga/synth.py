@@ -1,4 +1,4 @@
-"""Synthesis for Lattice ECP5: what a configuration takes of a part, by yosys; results are kept by their content.
+"""Synthesises the accelerator for Lattice ECP5 with yosys and counts its cells; results are cached by content.
 
 In: accel/rtl, a configuration, a folder for results. Out: counts of cells. The same RTL, parameters and tools are never
 run twice. Needs the extra `fpga` (yosys from PyPI) or yosys on PATH, but only where there is no result yet.

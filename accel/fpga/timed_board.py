@@ -1,4 +1,4 @@
-"""A board as a device without a board: what it computes comes from the functional simulator, how long from its link.
+"""Predicts a board's speed: its driver runs on the functional simulator and on a link that only keeps time.
 
 In: a configuration, the map of a SoC, cycles of launches. Out: a `Device` whose link keeps the time of all that a
 host and the board exchange.
@@ -24,7 +24,7 @@ LaunchCycles = Callable[[Program, SectionKind], int]
 
 
 class TimedBoard:
-    """See `Device`. The driver of boards does what it does with one; its bytes come from the functional simulator."""
+    """A device that runs the driver of boards on a timed link; its bytes come from the functional simulator."""
 
     def __init__(self, config: AccelConfig, soc: SocMap, cycles: LaunchCycles) -> None:
         self._cycles = cycles

@@ -1,4 +1,4 @@
-"""A board's serial line in time: when bytes have gone over it, while the board's driver does what it always does.
+"""A model of a board's serial link: when bytes have gone over it, while the board's driver runs unchanged.
 
 In: what the link and the SoC take. Out: `TimedStream` for a `UartboneLink`; its clock says how long a board takes.
 Nothing is computed: memory and counters but CYCLES read as zero, so that what a driver sends is all that matters.

@@ -1,4 +1,4 @@
-"""The open tools: found, run kindly, their versions. Native ones on PATH come before the wheels of YoWASP.
+"""Finds the open FPGA tools and runs them at low priority; native ones on PATH come before the wheels of YoWASP.
 
 In: the name of a tool and its arguments. Out: files in a folder, and every line that it says, as it says it.
 """

@@ -1,4 +1,4 @@
-"""The code of Verilog files, without what tools ignore.
+"""Strips Verilog files of what tools ignore: comments, empty lines, indentation.
 
 In: Verilog. Out: the same modules without comments and layout, so that a changed comment is no new design: the names
 that yosys gives to cells hold line numbers, which placement and routing follow.

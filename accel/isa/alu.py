@@ -46,7 +46,7 @@ class AluRow:
     needs_imm: bool = False
 
     def has(self, control: Control) -> bool:
-        """Whether the lanes do this for it."""
+        """Whether the lanes use this control for the operation."""
         return control in self.controls
 
 
@@ -77,7 +77,7 @@ def is_legal(alu_op: int, use_imm: int) -> bool:
 
 
 def with_control(control: Control) -> list[AluOp]:
-    """The operations for which the lanes do this."""
+    """The operations for which the lanes use a control."""
     return [op for op, row in ALU_OPS.items() if row.has(control)]
 
 

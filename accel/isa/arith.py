@@ -1,4 +1,4 @@
-"""Integer arithmetic of the lanes: the numbers contract, shared by the instruction semantics and by nothing else.
+"""Integer arithmetic of one lane: wrap-around, rounding shifts and operations of the ALU.
 
 `relay_hw` states the same arithmetic on its own as the meaning of its named integer operations; a test compares them.
 """

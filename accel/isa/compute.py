@@ -1,4 +1,4 @@
-"""The meaning of GEMM and ALU, from state to state, on whole numpy arrays.
+"""Semantics of GEMM and ALU: functions from state to state on whole numpy arrays.
 
 Micro-ops take effect one after the other; the code here only reorders what cannot be told apart.
 """

@@ -75,7 +75,7 @@ class AccelConfig:
 
     @property
     def granule_bytes(self) -> int:
-        """DRAM addresses and run lengths of LOAD and STORE are multiples of this."""
+        """Bytes of a granule: DRAM addresses and run lengths of LOAD and STORE are multiples of it."""
         return max(MIN_GRANULE_BYTES, self.bus_bytes)
 
     @property

@@ -1,4 +1,4 @@
-"""The instruction-set manual: the tables of `spec.py` and the configurations, with the prose of `manual.py`.
+"""Generates the instruction-set manual: the tables of `spec.py` and the configurations, with the prose of `manual.py`.
 
 Out: `accel/isa/ISA.md`, which is committed; `python -m relay_hw.accel.isa.gen_docs --check` fails when it is stale,
 `--write` renews it.

@@ -1,4 +1,4 @@
-"""The table of slots in accel/rtl/TIMING.md, from slots.py: the rest of that page is written by hand.
+"""Generates the table of slots in accel/rtl/TIMING.md from slots.py; the rest of that page is written by hand.
 
 `python -m relay_hw.accel.isa.gen_timing --check` fails when the table is stale, `--write` renews it.
 """

@@ -1,4 +1,4 @@
-"""The Verilog view of the tables: macros for the decoder and parameters for the top module.
+"""Generates Verilog from the tables: macros for the decoder and parameters for the top module.
 
 In: `spec.py`, `config.py`, `errors.py`. Out: `accel/rtl/gen/vta_isa.vh`, which is committed;
 `python -m relay_hw.accel.isa.gen_verilog --check` fails when it is stale, `--write` renews it.

@@ -1,4 +1,4 @@
-"""Tokens for programs that are made instruction by instruction: what two units could race for gets an order.
+"""Adds semaphore tokens to programs built instruction by instruction, so that no two units race.
 
 In: instructions in program order with the cells that they touch. Out: the same instructions with `wait` and `set`.
 """

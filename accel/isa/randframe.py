@@ -1,4 +1,4 @@
-"""The frame of random programs: sections, a prologue that fills the scratchpads, an epilogue that stores them.
+"""The fixed parts of random programs: sections, a prologue that fills the scratchpads, an epilogue that stores them.
 
 In: a configuration and a random number generator. Out: instructions in a `TokenBuilder`, sections of the window.
 """

@@ -1,4 +1,4 @@
-"""Arrays of numbers to the bytes that LOAD brings into the micro-op and parameter memories, and back.
+"""Converts micro-ops and requantization parameters to the bytes that LOAD brings into their memories, and back.
 
 In: numpy arrays of fields. Out: little-endian uint8 arrays as they lie in DRAM. Field positions come from `spec`.
 """

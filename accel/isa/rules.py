@@ -1,4 +1,4 @@
-"""What makes an instruction illegal before it runs: rules between fields, alignment, and fixed scratchpad ranges.
+"""Legality of instructions: rules between fields, alignment, and scratchpad ranges known before they run.
 
 In: a decoded instruction. Out: nothing, or the `Fault` that the dispatcher raises. Ranges that depend on micro-ops or
 loops, and the DRAM window, are found while an instruction runs.

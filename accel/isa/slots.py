@@ -1,4 +1,4 @@
-"""Slots: the cycles for which an instruction occupies the first stage of COMPUTE or OUTPUT, whatever others do.
+"""Slots: the cycles for which an instruction occupies the first stage of COMPUTE or OUTPUT without any stall.
 
 In: a configuration and decoded fields. Out: slots of one micro-op, of one vector, of an instruction.
 """
@@ -24,7 +24,7 @@ class Slots:
     groups: int = 0
 
     def of(self, groups: int) -> int:
-        """Their number where a vector has `groups` lane groups."""
+        """Number of slots where a vector has `groups` lane groups."""
         return self.fixed + self.groups * groups
 
     def __str__(self) -> str:

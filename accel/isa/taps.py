@@ -1,4 +1,4 @@
-"""The meaning of GEMM's modes taps and max: four neighbouring lines of INP, channel by channel, into an accumulator.
+"""Semantics of GEMM's modes taps and max: four neighbouring lines of INP, channel by channel, into an accumulator.
 
 Micro-ops take effect one after the other; since sums and maxima commute, only what overwrites keeps its place.
 """

@@ -1,4 +1,4 @@
-"""Tensors to the bytes of the DRAM window and back, in the layouts that programs name.
+"""Converts tensors to the bytes of the DRAM window and back, in the layouts that programs name.
 
 In: numpy arrays of a slot's logical shape. Out: uint8 arrays of the slot's size. Every device uses these two functions.
 """

@@ -1,4 +1,4 @@
-"""The meaning of LOAD, STORE and GATHER: rectangles of runs between the DRAM window and a scratchpad.
+"""Semantics of LOAD, STORE and GATHER: strided copies between the DRAM window and a scratchpad.
 
 Faults are found before anything moves: field rules first, then the scratchpad's range, then the window's.
 """

@@ -1,4 +1,4 @@
-"""How many cycles a program can need at most: what a watchdog may be set to without ending an honest launch.
+"""An upper bound on a program's cycles: a watchdog set to it never ends a sound launch.
 
 In: instruction bytes, configuration, memory model. Out: cycles, generously rounded up.
 """

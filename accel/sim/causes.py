@@ -1,4 +1,4 @@
-"""What the cycles of a launch go to: the one vocabulary of simulator, profiles, reports and documents.
+"""Causes of lost cycles, as simulator, profiles, reports and documents name them.
 
 In: nothing. Out: `Cause`, each with a name and its meaning in one line.
 """
@@ -9,7 +9,7 @@ from enum import Enum
 
 
 class Cause(str, Enum):
-    """What a cycle of the array went to. The simulator tells all but two: who knows the model's products splits LANES
+    """Why a cycle of the array was spent. The simulator tells all but two: who knows the model's products splits LANES
     off the cycles in which the array works, and who knows all launches of an inference calls those of loads RELOAD."""
 
     meaning: str

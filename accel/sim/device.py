@@ -1,4 +1,4 @@
-"""What every device offers: functional simulator, cycle simulator, Verilog under Verilator, FPGA.
+"""The interface that every device implements: functional simulator, cycle simulator, Verilog under Verilator, FPGA.
 
 In: a `Program` and bytes for its window. Out: bytes of the window and `LaunchStats`. Scratchpads keep their content
 between launches and programs. Launches that do not wait for one another are given as `Job`s, one behind the other.

@@ -1,4 +1,4 @@
-"""A device behind a pipe, as a bus sees it: memory and registers. `python -m relay_hw.accel.sim.pipe CONFIG [DEVICE]`.
+"""Serves a device over a pipe, as memory and registers. `python -m relay_hw.accel.sim.pipe CONFIG [DEVICE]`.
 
 In: requests on standard input, each a letter and two 32-bit numbers, little-endian: `w` address size and then bytes,
 `r` address size, `p` register value, `g` register 0. Out: bytes for `r`, four bytes for `g`. Ends with its input.

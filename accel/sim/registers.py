@@ -1,4 +1,4 @@
-"""The accelerator through its registers: what every driver of real hardware does, simulated or not.
+"""Drives the accelerator through its registers: launch, wait, read counters, reset; for boards and simulated Verilog.
 
 In: two functions that write and read registers from a byte offset on. Out: launches, counters, faults.
 """
@@ -62,7 +62,7 @@ class Core:
         return bool(status & DONE_BIT)
 
     def counters(self) -> dict[str, int]:
-        """What the launch that ended has counted."""
+        """The counters of the launch that ended."""
         values = self._read(_FIRST_COUNTER, len(COUNTERS))
         return dict(zip(COUNTERS, values, strict=True))
 

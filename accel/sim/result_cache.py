@@ -1,4 +1,4 @@
-"""Results that take minutes, kept in a folder: made by one process at a time, sealed with the hashes of their files.
+"""A cache of slow results in a folder: made by one process at a time, sealed with the hashes of their files.
 
 In: a folder, a key of all that decides the result, what makes it. Out: the folder of the result, whose every byte is
 the one that was made; what was cut, changed or half written is made again.

@@ -1,4 +1,4 @@
-"""The Verilog as a device: programs run on vta_top under Verilator, cycle by cycle, behind the AXI memory model.
+"""The Verilog as a device: runs programs on vta_top under Verilator, cycle by cycle, in front of the AXI memory model.
 
 In: a program. Out: the window after its launch, cycles and every counter register.
 """
@@ -29,7 +29,7 @@ _STALL_FACTOR = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """How the Verilog is run.
+    """Options of the Verilog simulation.
 
     `waves`: file ending in .fst or .vcd that receives every signal. `stall_seed`: at least 1, delays every AXI channel
     at random, so that cycles mean nothing. `watchdog`: cycles after which a launch is a fault; None takes a bound on

@@ -1,4 +1,4 @@
-"""The harness library from Python: one verilated vta_top with its clock, registers and AXI memory.
+"""Python binding of the Verilator harness: one vta_top with its clock, registers and AXI memory.
 
 In: a library made by `relay_hw.accel.sim.verilator`, a window, a memory model. Out: register values, cycles,
 protocol errors.

@@ -1,4 +1,4 @@
-"""What an accelerator must do, tried out on whatever device there is: registers, memory, programs, counters, faults.
+"""The self-test of a device: registers, memory, programs, counters and faults must do what the manual says.
 
 In: a device. Out: a finding a test. The reference for programs is the functional simulator.
 """

@@ -1,4 +1,4 @@
-"""Verilog to a shared library: finds Verilator and a C++ compiler, builds vta_top with its harness, keeps the result.
+"""Builds vta_top and its harness as a shared library with Verilator and a C++ compiler, and caches the result.
 
 In: a configuration. Out: the path of a library in the user's cache folder, keyed by all that decides its content.
 """
@@ -77,7 +77,7 @@ class Toolchain:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What decides the content of a library. `rtl` is a folder with a filelist.f and, it may be, a folder `fast`."""
+    """All inputs of a library's build. `rtl` is a folder with a filelist.f and, it may be, a folder `fast`."""
 
     name: str
     parameters: tuple[tuple[str, int], ...]

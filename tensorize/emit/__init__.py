@@ -1,1 +1,1 @@
-"""Ordered steps become instructions: addresses, semaphores, and the check of the finished program."""
+"""Writes ordered steps as instructions: addresses, semaphores, and the check of the finished program."""

@@ -1,4 +1,4 @@
-"""The last door: is a finished program right whatever the order in which its units run?
+"""Proves a finished program sound in whatever order its units run: bounds, banks, hazards, no deadlock.
 
 In: a program and its configuration. Out: nothing, or TensorizeError that names the instructions. Checked are bounds,
 use of what was never written, tokens (balanced, given before they are taken, never more than a semaphore holds),

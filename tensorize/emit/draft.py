@@ -1,4 +1,4 @@
-"""One schedule written as instructions, with places in the window and in the scratchpads, and the cycles of a launch.
+"""Writes one schedule as instructions, with addresses in DRAM and in the scratchpads, and counts a launch's cycles.
 
 In: a schedule, a target, what stays on the device and where. Out: `Draft`.
 """
@@ -44,7 +44,7 @@ class Draft:
 
     @property
     def cycles(self) -> int:
-        """Of a launch."""
+        """Cycles of a launch."""
         return self.launch.cycles
 
 
@@ -58,7 +58,7 @@ class Sheet:
 
 
 def prepare(schedule: Schedule, config: Target) -> Sheet:
-    """A schedule as `write_draft` takes it."""
+    """Prepare a schedule for `write_draft`."""
     order = ordered(schedule.steps, config)
     return Sheet(schedule, order, _window(schedule, order.flow, config))
 

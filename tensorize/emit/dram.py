@@ -1,4 +1,4 @@
-"""The DRAM window: where constants, inputs, outputs, intermediate activations and the program lie.
+"""Lays out the DRAM window: where constants, inputs, outputs, intermediate activations and the program lie.
 
 In: sizes of tensors with their lives, constant bytes. Out: sections and byte offsets. Intermediate activations whose
 lives do not meet share bytes.
@@ -38,7 +38,7 @@ def burst_bytes(config: AccelConfig) -> int:
 
 
 def place_apart(sizes: Mapping[Key, int], config: AccelConfig) -> Placement:
-    """One behind the other."""
+    """Place tensors one behind the other."""
     offsets: dict[Key, int] = {}
     end = 0
     for key, size in sizes.items():
@@ -48,7 +48,7 @@ def place_apart(sizes: Mapping[Key, int], config: AccelConfig) -> Placement:
 
 
 def place_shared(lives: Mapping[Key, Life], config: AccelConfig) -> Placement:
-    """Each at the lowest place that no tensor with a meeting life takes; big ones first."""
+    """Place each tensor at the lowest address that is free for its life, big ones first."""
     placed: list[tuple[int, Life]] = []
     offsets: dict[Key, int] = {}
     for key, life in sorted(lives.items(), key=lambda item: (-item[1].size, item[0])):

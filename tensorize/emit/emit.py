@@ -1,4 +1,4 @@
-"""From ordered steps to instructions: places buffers, loads constants ahead of their use, fills in addresses.
+"""Turns ordered steps into instructions: places buffers, loads constants ahead of their use, fills in addresses.
 
 In: steps in program order and the DRAM window. Out: `Emitted`: instructions without tokens, the ranges they touch.
 """

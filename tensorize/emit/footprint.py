@@ -1,4 +1,4 @@
-"""The exact cells that an encoded instruction reads and writes: the checker's own reading of the instruction set.
+"""The memory cells that an encoded instruction reads and writes: the checker's own reading of the instruction set.
 
 In: decoded instruction fields and the content of the micro-op memory. Out: `Access` values, or an error.
 It shares no code with `access`, which the emitter uses.

@@ -1,4 +1,4 @@
-"""Commands of the multipliers go in front of the output stage's of the step before, where nothing keeps them apart.
+"""Hoists commands of the multipliers over the output stage's of the step before, where no dependence forbids it.
 
 In: lines in program order. Out: the same lines in another order that means the same. The dispatcher is in order: many
 REQUANTs of a step would fill their queue while the next step's GEMM, which waits for none of them, stands behind.

@@ -1,4 +1,4 @@
-"""Where each buffer lies in the scratchpads, and in which order loads and the commands of steps are written.
+"""Allocates each buffer in the scratchpads, and orders loads among the commands of steps.
 
 In: ordered steps, the step with which each load of constants may be written. Out: `Placed`: commands in order, places.
 Loads are written one step ahead of the commands that need them, constants further ahead where the bus has time.
@@ -35,7 +35,7 @@ class NoRoomError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a schedule is written.
+    """Options of writing a schedule.
 
     `margin`: cycles between the load of a constant and its use, where the bus allows; None writes every load right
     before its step, which needs the least room. `dense`: buffers of INP live long, so that room matters more than its

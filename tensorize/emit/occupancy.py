@@ -1,4 +1,4 @@
-"""Which entries of the scratchpads hold something, from when to when: lives of values, read off a finished program.
+"""Live ranges of values in the scratchpads, read off a finished program, for reports.
 
 In: a program and its configuration. Out: the lives in each scratchpad, as rows of an array.
 """

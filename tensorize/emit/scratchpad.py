@@ -1,4 +1,4 @@
-"""Places for buffers in one scratchpad while a program is written: free room that was left longest ago comes first.
+"""Allocates buffers in one scratchpad while a program is written: the space that was free longest is taken first.
 
 In: sizes and step numbers. Out: first entries. Taking the oldest room gives double buffering (two virtual threads, or
 more where more fit) without a fixed split: the instruction that still uses the old content is long over.
@@ -77,7 +77,7 @@ class Scratchpad:
         return None if gap is None else gap[1]
 
     def free(self, key: Key, now: int) -> None:
-        """Nobody needs `key` after step `now`."""
+        """Free `key`, which no step after `now` needs."""
         for room in self._live.pop(key, ()):
             room.freed = now
             self._refused = self._depth + 1

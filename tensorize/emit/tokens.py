@@ -1,4 +1,4 @@
-"""Semaphores: which instructions must wait for which, and the fewest tokens that say so.
+"""Assigns semaphores: finds which instructions must wait for which, and orders them with the fewest tokens.
 
 In: instructions in program order with the absolute ranges they touch. Out: wait and set masks.
 Each ordered pair of units has one semaphore: units work in order, so its k-th token belongs to its k-th waiter.

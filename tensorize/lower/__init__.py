@@ -1,1 +1,1 @@
-"""Kernels under their tiles become steps of commands, whose addresses are still symbols."""
+"""Lowers kernels under their tiles to steps of commands, whose addresses are still symbols."""

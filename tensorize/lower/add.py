@@ -1,4 +1,4 @@
-"""Residual adds of two activations to steps: both are loaded widened into accumulators and summed by the output stage.
+"""Lowers residual adds to steps: both activations are loaded widened into accumulators, the output stage adds them.
 
 In: a kernel and its tile. Out: steps. Both tensors have the same layout, so they are taken as flat bytes.
 """

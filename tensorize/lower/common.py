@@ -1,4 +1,4 @@
-"""What the lowerings of all kinds of layers share: transfers, loops to instruction fields, reload counts.
+"""Helpers of all lowerings: transfers, loops as instruction fields, reload counts.
 
 In: sizes in pixels and bytes. Out: `Command` values.
 """

@@ -1,4 +1,4 @@
-"""Convolution and dense layers to steps: load a patch and weights, GEMM, output stage, store.
+"""Lowers convolutions and dense layers to steps: load a patch and weights, GEMM, output stage, store.
 
 In: a kernel, its shape and tile. Out: steps in an order that uses loaded weights or patches as long as it can.
 Accumulators and outputs of a tile lie as [row][column][out block]; patches as [row][column][in block].

@@ -1,4 +1,4 @@
-"""Depthwise and grouped convolutions and pools to steps: load a patch, GEMM, output stage, store in chunks.
+"""Lowers depthwise and grouped convolutions and pools to steps: load a patch, GEMM, output stage, store in chunks.
 
 In: a kernel and its tile. Out: steps. Accumulators and outputs of a tile lie as [row][column][block]; patches as planes
 of one channel block each, or as [row][column][in block] where whole blocks are multiplied.

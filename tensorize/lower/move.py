@@ -1,4 +1,4 @@
-"""Copies of channel blocks to steps: LOAD into accumulators, output stage, STORE.
+"""Lowers copies of channel blocks to steps: LOAD into accumulators, output stage, STORE.
 
 In: a kernel and its tiles. Out: steps. A copy that a layer before it makes in its stead is left out, see `join`.
 """
@@ -22,7 +22,7 @@ from relay_hw.tensorize.tiles.sizes import MoveTile, OutputTile
 
 
 def choose_move(kernel: MoveKernel, config: AccelConfig) -> MoveTile:
-    """The largest chunks of which several fit at a time."""
+    """Choose the largest chunks of which several fit at a time."""
     return MoveTile(tuple(_choose(move, config) for move in kernel.moves))
 
 

@@ -1,4 +1,4 @@
-"""Pools to steps: load int8 pixels widened into accumulators, combine them in place, output stage, store.
+"""Lowers pools to steps: load int8 pixels widened into accumulators, combine them in place, output stage, store.
 
 In: a kernel and its tile. Out: steps. A window is combined into its first pixel; windows are taken row by row, so that
 a pixel is overwritten only after every earlier window that meets it.

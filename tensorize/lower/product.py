@@ -1,4 +1,4 @@
-"""Products of two activations, and transposed matrices, to steps: one operand is loaded as the weights of GEMM.
+"""Lowers products of two activations, and transposes, to steps: one operand is loaded as the weights of GEMM.
 
 In: a kernel and its tile. Out: steps. A row of a weight tile is as long as a granule, so that LOAD brings it alone.
 Transposing multiplies the identity by the matrix: row n of the result is what lane n of each weight row holds.

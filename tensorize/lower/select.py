@@ -1,4 +1,4 @@
-"""Channels in another order to steps: one operand after the other times a matrix of zeros and ones.
+"""Lowers permutations of channels to steps: one operand after the other times a matrix of zeros and ones.
 
 In: a kernel and its tile. Out: steps. Only blocks of the matrix that are not zero are stored and multiplied. Pixels are
 taken as they lie, row after row.

@@ -1,1 +1,1 @@
-"""Relay functions become kernels: what each composite computes, read from its operators, or why it cannot run."""
+"""Matches composites to kernels: what each computes, read from its operators, or why it cannot run."""

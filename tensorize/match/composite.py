@@ -1,4 +1,4 @@
-"""From one composite function to a kernel, or the reason why this configuration cannot run it.
+"""Matches one composite function to a kernel, or gives the reason why this configuration cannot run it.
 
 In: Relay functions whose `Composite` attribute names the pattern; parameters carry tensor types. Out: `Matched`.
 """
@@ -64,7 +64,7 @@ class Matched:
 
 
 def match(composite: Function, config: AccelConfig) -> Matched:
-    """Read a composite function. Raises TensorizeError with the reason when `config` cannot run it."""
+    """Match a composite function to a kernel. Raises TensorizeError with the reason when `config` cannot run it."""
     name = str(composite.attrs.get("Composite", ""))
     reader = _Reader(composite, config)
     match name.removeprefix(PREFIX):

@@ -1,4 +1,4 @@
-"""Copies that no layer needs: results are stored in the larger tensor at once, parts are read where they lie.
+"""Removes needless copies: results are stored in the larger tensor at once, parts are read where they lie.
 
 In: a region. Out: the same region with places and origins in the kernels beside the copies, and fewer copies.
 """

@@ -1,4 +1,4 @@
-"""Operators that only move elements, as copies of whole channel blocks: slices, joins, transposed heads, upsampling.
+"""Matches operators that only move elements to copies of channel blocks: slices, joins, heads of attention, upsampling.
 
 In: a composite of such operators. Out: `MoveKernel`. The operators themselves are asked where each element comes from,
 so that any chain of them is one layer.

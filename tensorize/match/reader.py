@@ -1,4 +1,4 @@
-"""The parts that composites have in common: operands, constants, padding and the numbers of the output stage.
+"""Reads what composites have in common: operands, constants, padding and the numbers of the output stage.
 
 In: one composite function. Out: what its calls say, or TensorizeError with the reason and the place.
 """

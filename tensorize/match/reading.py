@@ -1,4 +1,4 @@
-"""What matching reads from operators: sizes, padding, numbers for each channel, each with the reason to refuse it.
+"""Reads attributes of operators: sizes, padding, numbers for each channel, each with the reason to refuse it.
 
 In: attributes and types of Relay operators. Out: plain numbers, `Window`, `Image`; TensorizeError with the place.
 """

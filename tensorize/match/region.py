@@ -1,4 +1,4 @@
-"""One `@accel_k` function as a list of layers on numbered activations.
+"""Reads one `@accel_k` function as a list of layers on numbered activations.
 
 In: a Relay function whose body calls composite functions on each other's results. Out: `Region`.
 """
@@ -42,7 +42,7 @@ class Activation:
 
     @property
     def image(self) -> Image:
-        """Its size."""
+        """Size of the activation."""
         return image_of(self.shape)
 
 

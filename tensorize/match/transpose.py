@@ -1,4 +1,4 @@
-"""Transposed convolution as convolutions of stride 1, one for each remainder of row and column by the stride.
+"""Splits a transposed convolution into convolutions of stride 1, one for each remainder of row and column by stride.
 
 In: integer weights and attributes. Out: `TransposeKernel`. No inserted zero is ever multiplied.
 """
@@ -18,7 +18,7 @@ _HALF = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What every input pixel is spread over; pairs are (height, width), padding (top, left, bottom, right)."""
+    """The window an input pixel is spread over; pairs are (height, width), padding (top, left, bottom, right)."""
 
     strides: tuple[int, int]
     dilation: tuple[int, int]

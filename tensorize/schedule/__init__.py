@@ -1,1 +1,1 @@
-"""Steps of all layers in one order: what stays on chip, when constants are loaded, which micro-ops are shared."""
+"""Schedules the steps of all layers: their order, what stays on chip, when constants are loaded, shared micro-ops."""

@@ -1,4 +1,4 @@
-"""Clocks of the units while steps are put in order and written: rough times that decide what to load ahead.
+"""Estimates when each unit is free while steps are ordered and written, to decide what to load ahead.
 
 In: the estimated work of every step. Out: when a step's input is stored, has arrived, and is computed.
 """

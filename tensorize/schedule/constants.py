@@ -1,4 +1,4 @@
-"""Constant buffers: small ones become one, and each is cut into loads with the step that first needs them.
+"""Merges small constant buffers, and cuts each into loads with the step that first needs them.
 
 In: steps in program order. Out: steps with merged buffers, constant bytes by key, `ConstantLoad` in order of first use.
 """

@@ -1,4 +1,4 @@
-"""Activations that stay on chip: a step's results go straight into the patches of INP that later steps would load.
+"""Keeps activations on chip: a step's results go straight into the patches of INP that later steps would load.
 
 In: steps in which every activation goes through DRAM. Out: the same steps, where for chosen tensors
 

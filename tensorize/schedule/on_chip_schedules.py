@@ -1,4 +1,4 @@
-"""Schedules whose activations stay in INP: tiles made for it, the tensors that go that way, an order with few live.
+"""Makes schedules whose activations stay in INP: their tiles, the tensors kept there, an order with few of them live.
 
 In: a region. Out: groups of `Schedule` values to try beside those that move every activation through DRAM.
 """
@@ -44,7 +44,7 @@ PATIENCE = (4, 2)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnChipGroup:
-    """Steps with one choice of tiles. `moves`: operands of sums stay on chip as well."""
+    """Schedules on chip with one choice of tiles. `moves`: operands of sums stay on chip as well."""
 
     region: Region
     tiles: tuple[Tile, ...]
@@ -69,7 +69,7 @@ class OnChipGroup:
             chosen = {key: found for key, found in chosen.items() if key not in dropped}
 
     def patient(self, config: Target) -> Iterator[Iterator[Schedule]]:
-        """The same with orders in which deeper layers wait less."""
+        """The same schedules with orders in which deeper layers wait less."""
         mean = sum(work_of(step, config).compute for step in self.steps) // len(self.steps)
         for part in PATIENCE:
             yield self.schedules(config, mean // part)

@@ -1,4 +1,4 @@
-"""The order in which the steps of all layers are written into the program.
+"""Orders the steps of all layers: layer after layer, or neighbouring layers interleaved by estimated times.
 
 In: steps layer by layer. Out: step numbers. Steps of neighbouring layers alternate where their weights fit together,
 so that a layer starts on the rows that are ready while the one before it still computes the rest.

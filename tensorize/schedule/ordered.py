@@ -1,4 +1,4 @@
-"""Steps in program order, with all that is known of them before their buffers have places.
+"""Steps in program order, with their dependences, estimated times and loads of constants.
 
 In: steps and a target. Out: `Ordered`, which every way to write the steps begins with.
 """

@@ -1,4 +1,4 @@
-"""Constants that stay in their scratchpads between launches: which sets are worth trying, and their loads.
+"""Resident constants, which stay in the scratchpads between launches: which sets are worth trying, and their loads.
 
 In: steps of a region. Out: sets of constant buffers, steps that share equal constants, LOAD commands of the stream that
 is launched once before all others.

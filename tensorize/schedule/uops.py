@@ -1,4 +1,4 @@
-"""Micro-op sequences of a program: each distinct one is kept once, inside a longer one where it occurs there.
+"""Shares micro-op sequences: each distinct one is kept once, inside a longer one where it occurs there.
 
 In: steps whose commands carry their micro-ops. Out: the same steps with a constant buffer of micro-ops and references.
 """

@@ -1,1 +1,1 @@
-"""Tiles of kernels: which are legal on an accelerator, how long each takes by its closed form, and the cheapest."""
+"""Chooses tiles of kernels: which are legal on an accelerator, the estimated time of each, and the cheapest."""

@@ -1,4 +1,4 @@
-"""The cheapest tile of each kind of layer: which part of it one step computes.
+"""Chooses the cheapest tile of each kind of layer: which part of the layer one step computes.
 
 In: shapes in blocks. Out: `ConvTile`, `PoolTile`, `AddTile`. Sizes not dividing the layer leave a shorter last tile.
 """

@@ -1,4 +1,4 @@
-"""Layers whose output blocks each read few input blocks: depthwise and grouped convolutions, pools.
+"""Tiles of layers whose output blocks each read few input blocks: depthwise and grouped convolutions, pools.
 
 In: kernels. Out: `DepthwiseShape`, the fastest tile by estimate, scratchpad entries. Depthwise convolutions
 and pools take four neighbouring lines of INP a micro-op, channel by channel (modes taps and max of GEMM), from planes
@@ -225,7 +225,7 @@ def plane_lines(shape: DepthwiseShape, tile: OutputTile) -> int:
 
 
 def depthwise_entries(shape: DepthwiseShape, tile: OutputTile, config: AccelConfig) -> Entries:
-    """Largest step of the tile."""
+    """Scratchpad entries of the tile's largest step."""
     height, width = depthwise_patch(shape, tile.rows, tile.cols)
     parts = [(begin, min(tile.blocks, shape.out_blocks - begin)) for begin in range(0, shape.out_blocks, tile.blocks)]
     pixel = max(channel_bytes(shape, part, config)[1] for part in parts)

@@ -1,4 +1,4 @@
-"""Kernels in the units of one configuration: blocks, scratchpad entries and bytes instead of channels.
+"""Converts kernels to the units of one configuration: blocks, scratchpad entries and bytes instead of channels.
 
 In: a kernel and a configuration. Out: `ConvShape` and `PoolShape`, which tiling, cost and lowering share.
 """

@@ -1,4 +1,4 @@
-"""Convolutions of few channels whose input lies as plain rows of bytes: GATHER unfolds it, GEMM sees deep vectors.
+"""Im2col for convolutions of few channels: GATHER unfolds rows of bytes into deep vectors for GEMM.
 
 In: convolution kernels. Out: folded `ConvShape` values, their weights and GATHER fields. A vector holds the windows of
 `rows` kernel rows; the rest of the kernel's height is reduced by micro-ops on vectors of other image rows, so that

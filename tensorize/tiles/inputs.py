@@ -1,4 +1,4 @@
-"""Which region inputs are stored as plain rows of bytes instead of padded pixels.
+"""Chooses which region inputs are stored as plain rows of bytes instead of padded pixels.
 
 In: a region. Out: the same region, inputs and the convolutions that read them marked.
 """

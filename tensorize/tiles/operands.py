@@ -1,4 +1,4 @@
-"""How sums of products are cut into operands of GEMM, and weights into the bytes that LOAD brings.
+"""Cuts sums of products into operands of GEMM, and weights into the bytes that LOAD brings.
 
 In: entries of INP in a row, int8 tiles. Out: first entries of operands, tiles as deep as an operand, stored bytes. A
 layer whose weights all lie in -8..7 has 4-bit weights: half the bytes, and one product where others take two; where the
@@ -46,7 +46,7 @@ class WeightForm(Enum):
 
     @property
     def packing(self) -> Packing:
-        """What LOAD does."""
+        """How the weights are packed in DRAM, for LOAD to widen."""
         match self:
             case WeightForm.BYTES | WeightForm.NARROW | WeightForm.HALVES:
                 return Packing.NONE

@@ -133,7 +133,7 @@ def conv_patch(shape: ConvShape, rows: int, cols: int) -> tuple[int, int]:
 
 
 def conv_entries(shape: ConvShape, tile: ConvTile, config: AccelConfig) -> Entries:
-    """Largest step of the tile; acc: of one group."""
+    """Scratchpad entries of the tile's largest step; acc: of one group."""
     height, width = conv_patch(shape, tile.rows, tile.cols)
     depth = shape.depth(tile.in_blocks)
     pixels = tile.rows * tile.cols
@@ -187,7 +187,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class ConvUse:
-    """What a tile makes of a convolution."""
+    """A convolution under a tile: scratchpad entries, loop trips and kept buffers."""
 
     entries: Entries
     trips: Trips
@@ -245,7 +245,7 @@ def pool_by_loop(shape: PoolShape, tile: PoolTile) -> bool:
 
 
 def pool_entries(shape: PoolShape, tile: PoolTile, config: AccelConfig) -> Entries:
-    """Largest step of the tile."""
+    """Scratchpad entries of the tile's largest step."""
     height, width = pool_patch(shape, tile.rows, tile.cols)
     return Entries(
         acc=bank_round(config, height * width * tile.blocks),

@@ -1,4 +1,4 @@
-"""Closed-form time of a layer under a tile: what the tile choice compares. Cycles with the target's memory.
+"""Estimates a layer's cycles under a tile by closed forms, with the target's memory: the tile choice compares them.
 
 In: shapes and tiles. Out: `Cost`: cycles of each unit if it never waited, and the layer's estimated time.
 """

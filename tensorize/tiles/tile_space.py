@@ -1,4 +1,4 @@
-"""The legal tiles of a convolution, and which of them takes least time by its closed form.
+"""Enumerates the legal tiles of a convolution and ranks them by estimated time.
 
 In: a shape in blocks. Out: `ConvTile`s. docs/schedules.md describes this space, `make test-schedules` searches it.
 """
@@ -36,7 +36,7 @@ class Choice:
 
     @property
     def cycles(self) -> int:
-        """Of the whole layer."""
+        """Cycles of the whole layer."""
         return self.cost.cycles
 
 

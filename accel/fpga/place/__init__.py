@@ -1,1 +1,1 @@
-"""Netlists of yosys before nextpnr routes them: passes over cells, a floorplan, placement and its timing."""
+"""Improves yosys's netlists before nextpnr routes them: passes over cells, a floorplan, placement and its timing."""

@@ -1,4 +1,4 @@
-"""Chains of carries end where nothing reads them: nextpnr makes a way out of a chain for each net at its end.
+"""Cuts off ends of carry chains that nothing reads: nextpnr would bring each net at the end out of the chain.
 
 In: a module of yosys's JSON. Out: the same with the ends of chains that nothing reads left open, two LUT4 fewer each.
 """

@@ -1,4 +1,4 @@
-"""Where block RAMs and multipliers go, before logic is placed: where the wires between them are shortest.
+"""Places block RAMs and multipliers, before logic, so that the wires between them are short.
 
 In: yosys's netlist of a design and a part. Out: the netlist with a site for each of them, which nextpnr takes as given.
 

@@ -70,7 +70,7 @@ class Placed:
         return bits[0] if bits else None
 
     def is_one_way(self, driver: Pin, user: Pin) -> bool:
-        """Whether the wire between two pins is one that has but one way, so that their cells keep together."""
+        """Whether only one route joins two pins, so that their cells must stay together."""
         return user.port in _ONE_WAY or self.kind(driver.cell) == RAM_WRITE
 
 

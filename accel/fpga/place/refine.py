@@ -1,4 +1,4 @@
-"""Placed logic moved to where late signals are shorter: detailed placement for timing, between nextpnr's two halves.
+"""Moves placed logic to shorten late paths: detailed placement for timing, between nextpnr's placer and router.
 
 In: the JSON of a netlist that nextpnr placed, and the period that is aimed at. Out: the same with other sites.
 

@@ -1,4 +1,4 @@
-"""Registers in front of multipliers become those that multiplier blocks have at their inputs.
+"""Moves registers in front of multipliers into the multiplier blocks, which have some at their inputs.
 
 In: a module of yosys's JSON. Out: the same, with the registers of operands in the blocks where that is possible. yosys
 maps a product and what holds its operands to a block and flip-flops somewhere on the chip: the way between them is then

@@ -1,4 +1,4 @@
-"""Operands of multipliers move to the upper pins of their blocks, so that no wire brings a copy of a sign.
+"""Moves signed operands to the upper pins of multiplier blocks, so that no wires are spent on copies of a sign.
 
 In: a module of yosys's JSON. Out: the same products from other pins. yosys fills the 18 bits of a signed operand
 up with its sign: 20 of the 36 pins of a product of bytes. A pin that is 0 needs no wire, and wires are short around

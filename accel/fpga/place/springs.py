@@ -1,4 +1,4 @@
-"""A netlist's wires as springs: what they do to some cells once all others are where their springs pull them.
+"""Quadratic placement: wires as springs, and how they pull on some cells once all others have settled.
 
 In: cells and nets. Out: springs between the cells that are kept, by which sites for them are compared; and, for sites
 that are given, where all other cells end up and how long the wires are then.

@@ -1,4 +1,4 @@
-"""When signals of a placed netlist arrive, before any wire is routed: static timing with wires by their length.
+"""Static timing analysis of a placed netlist before routing: delays of wires are estimated by their length.
 
 In: a `Placed`. Out: arcs from driver to user, and the longest path through each of them.
 
@@ -48,7 +48,7 @@ _CHOICE: Final = ("M", "F1", "FXA", "FXB")
 
 
 def wire_delay(columns: int, rows: int) -> float:
-    """Nanoseconds that a wire takes."""
+    """Estimated delay of a wire in nanoseconds."""
     return WIRE + sum(TILE * min(span, NEAR) + FAR_TILE * max(span - NEAR, 0) for span in (columns, rows))
 
 

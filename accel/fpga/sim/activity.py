@@ -1,4 +1,4 @@
-"""What switches while programs run on a netlist: a device that counts, and the counts by what switches.
+"""Counts how often signals switch while programs run on a netlist, for estimates of energy.
 
 In: the netlist of a configuration. Out: after each launch, how often nets, block RAMs and multipliers switched.
 Signals settle at once, so what a net does within a cycle is not seen: hazards of logic are left out.
@@ -132,7 +132,7 @@ class ActivityDevice:
         return self._device.launch(stream)
 
     def activity(self) -> Activity:
-        """Of the last launch."""
+        """Switching counts of the last launch."""
         return self._weigh(np.fromfile(self._file, np.uint64))
 
 

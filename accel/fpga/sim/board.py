@@ -1,4 +1,4 @@
-"""A SoC's Verilog as a running board: built with Verilator, started as a process, reached by TCP or UDP.
+"""Runs a SoC's Verilog as a simulated board: built with Verilator, started as a process, reached by TCP or UDP.
 
 In: Verilog sources and the names of the pins. Out: an address that `relay_hw.accel.fpga.open_link.open_link` takes.
 """

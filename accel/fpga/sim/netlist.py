@@ -1,4 +1,4 @@
-"""Netlists in simulation: what yosys gives to place and route, with models of the part's cells.
+"""Simulates netlists: what yosys gives to place and route, with models of the part's cells.
 
 In: a design. Out: what `relay_hw.accel.fpga.sim.board` builds, or a folder in the place of accel/rtl for `RtlDevice`.
 That the models are as silicon is not proven; tests hold them to the forms that synthesis takes them from.
@@ -48,7 +48,7 @@ def netlist_verilog(design: Design, folder: Path, progress: Progress = SILENT) -
 
 
 def netlist_board(soc: Soc, folder: Path, progress: Progress = SILENT) -> BoardModel:
-    """A SoC for a part, as its netlist. Raises FlowError."""
+    """The simulated netlist of a SoC for a bare part. Raises FlowError."""
     cells = {path.name: path.read_text() for path in cell_models(soc.design.part.family)}
     files = {NETLIST: netlist_verilog(soc.design, folder, progress), **cells}
     # Megabytes of C++, run for seconds.

@@ -1,4 +1,4 @@
-"""The SoC of a board in simulation: the Verilog that is placed and routed, with models of pads, PLL and memory chip.
+"""Simulates a board's SoC: the Verilog that is placed and routed, with models of pads, PLL and memory chip.
 
 In: a board's SoC. Out: what `relay_hw.accel.fpga.sim.board` builds; time is counted in cycles of the SoC's clock.
 """

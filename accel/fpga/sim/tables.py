@@ -1,4 +1,4 @@
-"""A flat ECP5 netlist as the words that `switching/netlist_model.h` reads.
+"""Writes a flat ECP5 netlist as the tables of words that `switching/netlist_model.h` reads.
 
 In: a module of yosys's JSON. Out: `Tables`. Cells and settings that the model does not know are refused.
 """

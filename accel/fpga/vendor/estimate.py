@@ -1,4 +1,4 @@
-"""What the accelerator takes of another vendor's part, by yosys; results are kept by their content.
+"""Estimates with yosys what the accelerator takes of another vendor's part; results are cached by content.
 
 In: a target, a configuration, a folder for results. Out: counts of cells; estimates, because the vendor's own tools
 pack cells otherwise.

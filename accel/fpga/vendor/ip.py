@@ -1,4 +1,4 @@
-"""The accelerator as a block for the vendor tools: sizes fixed, AXI interfaces under their usual names.
+"""Wraps the accelerator as an IP block for vendor tools: fixed sizes, AXI interfaces under their usual names.
 
 In: a configuration. Out: the Verilog of `relay_hw_ip`.
 """

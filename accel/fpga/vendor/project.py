@@ -1,4 +1,4 @@
-"""A project for a board's own tools: sources, scripts, constraints, and the script that serves the board to a host.
+"""Writes a project for vendor tools: sources, scripts, constraints, and the script that serves the board to a host.
 
 In: a target, a configuration, a clock. Out: names and contents of files; nothing here was ever run by those tools.
 """

@@ -1,4 +1,4 @@
-"""The cycle simulator: when things happen, exact to the edge, without a clock loop.
+"""The cycle simulator: when each instruction starts and ends, exact to the clock edge, without a clock loop.
 
 In: a program and a memory model. Out: the cycles and counters that the Verilog would show; data from the functional
 simulator. The rules are those of accel/rtl/TIMING.md.

@@ -1,4 +1,4 @@
-"""The two directions of the AXI port as recurrences over bursts, memory model included.
+"""Timing of the AXI port's read and write channels, burst by burst, with the memory behind them.
 
 In: the cycle in which a burst is taken into the address register. Out: the cycles of its first and last beat, and
 when the next burst may be taken. A cycle is named by its number from the launch; what happens in it, happens at the

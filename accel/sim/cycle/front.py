@@ -1,4 +1,4 @@
-"""Fetch and dispatcher: when instructions come, and when each enters the queue of its unit.
+"""Timing of fetch and dispatcher: when instructions arrive, and when each enters the queue of its unit.
 
 In: cycles in which bursts were taken and came, starts of units. Out: the next burst that fetch asks for; queues.
 """

@@ -1,5 +1,6 @@
-"""Slots of the output stage that wait: one that would read an accumulator entry which a vector before it still has
-to write. In: REQUANT fields. Out: the cycle of the last slot and the writes that are on their way after it.
+"""Hazards of the output stage: a slot waits while a vector before it still has to write the entry that it reads.
+
+In: REQUANT fields. Out: the cycle of the last slot and the writes that are on their way after it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The data side of LOAD: beats of the R channel, in order, into scratchpads, beside padding and the windows of GATHER.
+"""Timing of LOAD's data: beats of the R channel, in order, into scratchpads, beside padding and GATHER's windows.
 
 In: bursts as the address register took them, LOADs as they started, the edges at which OUTPUT writes INP. Out: the
 cycle of each LOAD's last step, the beats of fetch. Steps into INP give way to OUTPUT, so they wait until that is known.

@@ -1,4 +1,4 @@
-"""Where the cycles of a launch go: every cycle in which the multiplier array does not work gets one cause.
+"""Attributes lost cycles: every cycle in which the multiplier array does not work gets one cause.
 
 In: a `Timing` and the owner of each instruction. Out: stretches of cycles with their causes, and their sums. An idle
 stretch is followed back from the instruction that ended it, over the token that came last, to the unit that was late.
@@ -39,7 +39,7 @@ class Stretch:
 
     @property
     def cycles(self) -> int:
-        """Its length."""
+        """Length in cycles."""
         return self.end - self.begin
 
 
@@ -55,7 +55,7 @@ class Account:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """Cycles of all causes together."""
         return self.cycles.total()
 
     def add(self, stretch: Stretch) -> None:
@@ -70,7 +70,7 @@ class Account:
             self.queues[stretch.what] += cycles
 
     def times(self, count: int) -> Account:
-        """That of as many launches."""
+        """The account of `count` such launches."""
 
         def scaled(sums: Counter[Key]) -> Counter[Key]:
             return Counter({key: count * cycles for key, cycles in sums.items()})
@@ -79,7 +79,7 @@ class Account:
 
 
 def together(accounts: Iterable[Account]) -> Account:
-    """Their sum."""
+    """The sum of several accounts."""
     total = Account()
     for entry in accounts:
         total.cycles.update(entry.cycles)

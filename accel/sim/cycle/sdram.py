@@ -1,4 +1,4 @@
-"""The AXI port in front of an SDRAM: reads and writes share one chip, which has banks, rows and refreshes.
+"""Timing of the AXI port in front of an SDRAM: reads and writes share one chip, with banks, rows and refreshes.
 
 In: bursts as the core's registers take them, the cycles of read beats. Out: when each read beat can be sampled, when
 each write is answered. Beats get the chip one at a time, decided in the order of their cycles: see `Chip.time`.
@@ -309,7 +309,7 @@ class SdramWrites:
 
 
 class Chip:
-    """Which beat is next, and when it has the chip."""
+    """The arbiter of the SDRAM: which beat has the chip next, and when."""
 
     def __init__(self, config: AccelConfig, memory: MemoryModel) -> None:
         assert memory.sdram is not None

@@ -1,4 +1,4 @@
-"""One launch in time: what each instruction asks of its unit, and when it ran.
+"""Times one launch: what each instruction asks of its unit, and when it ran.
 
 In: instruction bytes, a configuration, a memory model. Out: `Timing`.
 """
@@ -40,7 +40,7 @@ class Timing:
 
 
 class Launch:
-    """A launch that was played: its cycles at once, all else where it is asked for."""
+    """A simulated launch: its cycles at once, everything else computed when asked for."""
 
     def __init__(self, config: AccelConfig, memory: MemoryModel, offset: int, works: Sequence[Work]) -> None:
         """`works` of instructions that lie at `offset` of the window. Raises Fault, DeadlockError."""

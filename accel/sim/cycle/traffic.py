@@ -1,4 +1,4 @@
-"""Bytes that a program moves over the bus, by what they are: the one meaning of "bytes" in profiles and reports.
+"""Bytes that a program moves over the bus, by kind, as profiles and reports count them.
 
 In: the work of every instruction and its owner. Out: `Traffic` by owner. It depends on the program alone, on no memory.
 """
@@ -56,7 +56,7 @@ NO_TRAFFIC = Traffic()
 
 
 def total_traffic(parts: Iterable[Traffic]) -> Traffic:
-    """Their sum."""
+    """The sum of several counts."""
     return reduce(add, parts, NO_TRAFFIC)
 
 
