@@ -19,6 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import relay_hw
 from relay_hw.cli.commands import parser
 
+# What every command takes; the page says it once.
+COMMON: Final = ("help", "json", "wide", "debug")
+
 
 def commands() -> str:
     """Each command: its usage, its arguments and options with their help."""
@@ -27,7 +30,7 @@ def commands() -> str:
 
 
 def _command(name: str, one: ArgumentParser) -> str:
-    rows = [_row(one, action) for action in one._actions if action.help is not SUPPRESS and action.dest != "help"]
+    rows = [_row(one, action) for action in one._actions if action.help is not SUPPRESS and action.dest not in COMMON]
     lines = [f"## {name}", "", _escaped(one.description or ""), "", "| Argument | Does |", "|---|---|", *rows]
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""Commands in Markdown pages: blocks that run, and commands in sentences."""
+"""Commands in Markdown pages: blocks that run, files and output that stand beside them, commands in sentences."""
 
 from __future__ import annotations
 
@@ -29,25 +29,56 @@ class Run(Enum):
     PARSED = "parsed"
 
 
+_FENCE = re.compile(
+    r"^```console ?(?P<word>\w*)\n(?P<body>.*?)^```$(?:\n\n```text\n(?P<shows>.*?)^```$)?"
+    r"|^```\w+ (?P<name>[\w/-]+\.\w+)\n(?P<content>.*?)^```$",
+    re.M | re.S,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ConsoleBlock:
-    """A block of commands, each on one line again."""
+    """A block of commands, each on one line again, with the files above it and the output right below it."""
 
     page: str
     line: int
     run: Run
     commands: tuple[str, ...]
+    # By name: a fence whose head names a file, such as ```python train.py, is that file.
+    files: tuple[tuple[str, str], ...] = ()
+    # The ```text block right below; `...` stands for any text, at the end of a word or as a line.
+    shows: str | None = None
 
 
 def blocks(page: str) -> list[ConsoleBlock]:
     """The `console` blocks of a page, in order."""
     text = (ROOT / page).read_text()
     found: list[ConsoleBlock] = []
-    for match in re.finditer(r"^```console ?(\w*)\n(.*?)^```$", text, re.M | re.S):
-        whole = re.sub(r"\\\n\s*", "", match[2])
+    files: list[tuple[str, str]] = []
+    for match in _FENCE.finditer(text):
+        if match["name"]:
+            files.append((match["name"], match["content"]))
+            continue
+        whole = re.sub(r"\\\n\s*", "", match["body"])
         commands = tuple(line.split("  #")[0].strip() for line in whole.splitlines() if line.strip())
-        found.append(ConsoleBlock(page, text.count("\n", 0, match.start()) + 1, Run(match[1]), commands))
+        line = text.count("\n", 0, match.start()) + 1
+        found.append(ConsoleBlock(page, line, Run(match["word"]), commands, tuple(files), match["shows"]))
+        files = []
     return found
+
+
+def differs(shows: str, printed: str) -> bool:
+    """Whether a command printed something else than its page shows, widths of columns aside."""
+    parts = re.split(r"(\.\.\.)", _narrow(shows))
+    return (
+        re.fullmatch("".join(".*?" if part == "..." else re.escape(part) for part in parts), _narrow(printed), re.S)
+        is None
+    )
+
+
+def _narrow(text: str) -> str:
+    lines = (re.sub(r" +", " ", line.rstrip()) for line in text.strip().splitlines())
+    return re.sub(r"-{3,}", "--", "\n".join(lines))
 
 
 def unlabelled(page: str, subcommands: Iterable[str]) -> list[str]:
