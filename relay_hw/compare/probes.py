@@ -41,7 +41,7 @@ def layer_rows(realized: Realized, samples: Samples) -> tuple[LayerRow, ...]:
     found = _own_rows(realized, samples.take(0, samples.launches))
     for fragment in realized.fragments.values():
         if fragment.data is not None:
-            calls = check_data(fragment.realized.mod["main"].params, realized.strategy, fragment.data)
+            calls = check_data(fragment.realized.mod["main"].params, fragment.data)
             found += _own_rows(fragment.realized, calls[: samples.launches])
     names = _unique([row.name for row in found])
     return tuple(replace(row, name=name) for row, name in zip(found, names, strict=True))

@@ -19,6 +19,7 @@ from relay_hw.ir.types import TensorType
 from relay_hw.quantize.choices import Calibration
 from relay_hw.quantize.finite import check_samples
 from relay_hw.quantize.inputs import shape_hint
+from relay_hw.quantize.layer_rule import ActivationRule
 from relay_hw.quantize.observe import make_observer
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.support.progress import SILENT, Progress
@@ -31,21 +32,19 @@ CALIBRATING: Final = "calibrating"
 
 def calibrate(
     mod: IRModule,
-    tensors: Sequence[Expr] | Mapping[Expr, Strategy],
-    strategy: Strategy,
-    data: Mapping[str, Array] | None,
+    tensors: Mapping[Expr, ActivationRule],
+    data: Mapping[str, Array],
     progress: Progress = SILENT,
 ) -> Ranges:
     """The range of each of `tensors` (nodes of `mod`) over `data`: one array for each input, samples on the first axis.
 
-    `tensors` may say a strategy for each. Keys that are no input are ignored. Raises QuantizeError for data that is
-    missing or does not fit.
+    No data are looked at where every range is global. Keys that are no input are ignored. Raises QuantizeError for data
+    that does not fit.
     """
-    own = tensors if isinstance(tensors, Mapping) else {tensor: strategy for tensor in tensors}
-    observers = {tensor: make_observer(one) for tensor, one in own.items()}
-    if not any(one.calibration is not Calibration.GLOBAL for one in own.values()):
+    observers = {tensor: make_observer(rule) for tensor, rule in tensors.items()}
+    if all(rule.calibration is Calibration.GLOBAL for rule in tensors.values()):
         return {tensor: observer.limits() for tensor, observer in observers.items()}
-    batches = check_data(mod["main"].params, strategy, data)
+    batches = check_data(mod["main"].params, data)
     watched: dict[Expr, list[Expr]] = {}
     for tensor in tensors:
         watched.setdefault(_source(tensor), []).append(tensor)
@@ -65,12 +64,15 @@ def calibrate(
     return {tensor: observer.limits() for tensor, observer in observers.items()}
 
 
-def check_data(
-    params: Sequence[Var], strategy: Strategy, data: Mapping[str, Array] | None
-) -> Sequence[dict[str, Array]]:
-    """Split the data into batches of the network's size. Raises QuantizeError."""
-    if data is None:
+def given_data(strategy: Strategy, data: Mapping[str, Array] | None) -> Mapping[str, Array]:
+    """`data`, or nothing if the strategy reads none. Raises QuantizeError for data that it needs and lacks."""
+    if data is None and strategy.needs_data:
         raise QuantizeError(f"strategy {strategy.name} needs calibration data: give an array for each input")
+    return data or {}
+
+
+def check_data(params: Sequence[Var], data: Mapping[str, Array]) -> Sequence[dict[str, Array]]:
+    """Split the data into batches of the network's size. Raises QuantizeError."""
     arrays = {param.name_hint: _check_input(param, data) for param in params}
     counts = {name: len(array) for name, array in arrays.items()}
     if len(set(counts.values())) > 1:
@@ -79,10 +81,8 @@ def check_data(
     return list(_batches(arrays))
 
 
-def flat_data(params: Sequence[Var], data: Mapping[str, Array] | None) -> Mapping[str, Array] | None:
+def flat_data(params: Sequence[Var], data: Mapping[str, Array]) -> Mapping[str, Array]:
     """`data` with samples of whole inputs [N, *shape] as [N * shape[0], *rest]: what has that form stays."""
-    if data is None:
-        return None
     new = dict(data)
     for param in params:
         ty, name = param.checked_type, param.name_hint

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from relay_hw.ir.expr import Call, Expr, Trait
 from relay_hw.quantize.choices import WeightRange
+from relay_hw.quantize.layer_rule import WeightRule
 from relay_hw.quantize.plan import LinearStep
-from relay_hw.quantize.strategy import Strategy
 from relay_hw.transform.graph import has_trait, is_op, shape_of
 
 Array = NDArray[Any]
@@ -24,28 +24,28 @@ Float64 = NDArray[np.float64]
 _SHARES: Final = np.arange(20, 14, -1) / 20
 
 
-def factor_groups(step: LinearStep, strategy: Strategy) -> NDArray[np.int64] | None:
+def factor_groups(step: LinearStep, rule: WeightRule) -> NDArray[np.int64] | None:
     """Number of the group that each weight of a channel is in, in the order of the weight's axes; None without groups.
 
-    A group is `weight_group` neighbouring channels of the input, at one tap of the window. Groups of channels that a
+    A group is `group` neighbouring channels of the input, at one tap of the window. Groups of channels that a
     convolution has itself are no neighbours in memory, so its weights have no factors.
     """
-    if strategy.most_factor == 1:
+    if rule.most_factor == 1:
         return None
     anchor, weight = step.linear.anchor, step.linear.weight
     shape = list(weight.shape)
     del shape[step.linear.weight_axis]
     if is_op(anchor, "nn.dense"):
         pixels = image_pixels(anchor.args[0])
-        return _numbers((shape[0] // pixels, pixels), 0, strategy.weight_group)
+        return _numbers((shape[0] // pixels, pixels), 0, rule.group)
     if anchor.attrs.groups != 1:
         return None
     letters = anchor.attrs.kernel_layout.replace("O", "")
-    return _numbers(tuple(shape), letters.index("I"), strategy.weight_group)
+    return _numbers(tuple(shape), letters.index("I"), rule.group)
 
 
 def factored_scales(
-    rows: Float64, groups: NDArray[np.int64], strategy: Strategy, importance: Float64 | None
+    rows: Float64, groups: NDArray[np.int64], rule: WeightRule, importance: Float64 | None
 ) -> tuple[Float64, NDArray[np.int8]]:
     """A scale for each channel [O], not rounded, and a factor for each weight [O, n] of `rows` [O, n].
 
@@ -55,38 +55,38 @@ def factored_scales(
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
     limit = np.abs(rows).max(axis=1, initial=0.0)
-    if not strategy.per_channel:
+    if not rule.per_channel:
         limit = np.full_like(limit, limit.max(initial=0.0))
     weights = rows[:, order]
     power = np.ones_like(weights) if importance is None else np.broadcast_to(importance, rows.shape)[:, order]
-    shares = _SHARES if strategy.weight_range is WeightRange.MSE else _SHARES[:1]
+    shares = _SHARES if rule.range is WeightRange.MSE else _SHARES[:1]
     best, lowest = limit, np.full(len(rows), np.inf)
     factors = np.ones((len(rows), len(starts)), np.int8)
     for share in shares:
-        scales = limit * share / (strategy.most_factor * strategy.weight_limit)
-        found, errors = _best_factors(weights, power, starts, np.where(scales > 0, scales, 1.0), strategy)
-        if not strategy.per_channel:
+        scales = limit * share / (rule.most_factor * rule.limit)
+        found, errors = _best_factors(weights, power, starts, np.where(scales > 0, scales, 1.0), rule)
+        if not rule.per_channel:
             errors = np.full_like(errors, errors.sum())
         better = errors < lowest
         best, lowest = np.where(better, limit * share, best), np.where(better, errors, lowest)
         factors = np.where(better[:, None], found, factors)
     spread = np.empty(rows.shape, np.int8)
     spread[:, order] = np.repeat(factors, np.diff(starts, append=rows.shape[1]), axis=1)
-    return best / (strategy.most_factor * strategy.weight_limit), spread
+    return best / (rule.most_factor * rule.limit), spread
 
 
 def _best_factors(
-    weights: Float64, power: Float64, starts: NDArray[np.int64], scales: Float64, strategy: Strategy
+    weights: Float64, power: Float64, starts: NDArray[np.int64], scales: Float64, rule: WeightRule
 ) -> tuple[NDArray[np.int8], Float64]:
     """For each channel and group the factor of the least error, and the errors of channels."""
-    limit, reach = strategy.weight_limit, np.maximum.reduceat(np.abs(weights), starts, axis=1)
-    found = np.full(reach.shape, strategy.most_factor, np.int8)
+    limit, reach = rule.limit, np.maximum.reduceat(np.abs(weights), starts, axis=1)
+    found = np.full(reach.shape, rule.most_factor, np.int8)
     lowest = np.full(reach.shape, np.inf)
-    for factor in range(strategy.most_factor, 0, -1):
+    for factor in range(rule.most_factor, 0, -1):
         steps = scales[:, None] * factor
         whole = np.clip(np.rint(weights / steps), -limit, limit)
         errors = np.add.reduceat(np.square(weights - whole * steps) * power, starts, axis=1)
-        if strategy.weight_range is not WeightRange.MSE:
+        if rule.range is not WeightRange.MSE:
             # Not if the steps are too small for the range of the group.
             errors = np.where(reach > steps * limit * (1 + 1e-6), np.inf, errors)
         better = errors < lowest

@@ -66,16 +66,15 @@ def check_layers(modules: Mapping[str, IRModule], strategy: Strategy) -> None:
 def record(
     mod: IRModule,
     names: Sequence[str],
-    strategy: Strategy,
-    data: Mapping[str, Any] | None,
+    data: Mapping[str, Any],
     progress: Progress = SILENT,
 ) -> dict[str, dict[str, Array]]:
     """Record the arguments of each function of `names` over `data`: arrays with all calls on the first axis.
 
     A function that no sample reaches is left out. An input of `main` that is no tensor of known shape takes a sequence
-    of values, one a sample. Raises QuantizeError for data that is missing or does not fit.
+    of values, one a sample. Raises QuantizeError for data that does not fit.
     """
-    samples = _samples(mod["main"].params, strategy, data)
+    samples = _samples(mod["main"].params, data)
     calls = {name: _Calls([param.name_hint for param in mod[name].params]) for name in names}
     watched: dict[Expr, tuple[_Calls, int]] = {}
     for name in names:
@@ -125,18 +124,18 @@ class _Calls:
         return {n: np.concatenate([np.atleast_1d(v) for v in c]) for n, c in zip(self.names, columns, strict=True)}
 
 
-def _samples(params: Sequence[Var], strategy: Strategy, data: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+def _samples(params: Sequence[Var], data: Mapping[str, Any]) -> list[dict[str, Any]]:
     tensors = [p for p in params if isinstance(p.type, TensorType) and _is_static(p.type)]
     others = [p.name_hint for p in params if p not in tensors]
-    if data is None or not others:
-        return list(check_data(params, strategy, data))
+    if not others:
+        return list(check_data(params, data))
     for name in others:
         if name not in data:
             given = ", ".join(sorted(data)) or "nothing"
             raise QuantizeError(f"calibration data must hold input {name}, not only {given}")
     columns = {name: list(data[name]) for name in others}
     if tensors:
-        for number, batch in enumerate(check_data(tensors, strategy, data)):
+        for number, batch in enumerate(check_data(tensors, data)):
             for name, value in batch.items():
                 columns.setdefault(name, []).append(value)
                 assert len(columns[name]) == number + 1

@@ -149,9 +149,9 @@ def realize_checked(
     """
     chosen = find_strategy(strategy)
     if held_out is None:
-        shown, held, samples = _split(mod["main"].params, chosen, calibration)
+        shown, held, samples = _split(mod["main"].params, calibration)
     else:
-        shown, held, samples = calibration, *_first(mod["main"].params, chosen, held_out)
+        shown, held, samples = calibration, *_first(mod["main"].params, held_out)
     first = realized = realize_module(mod, chosen, shown, progress, cost)
     if held is None or realized.strategy.number_format is not NumberFormat.INTEGER:
         return Checked(realized)
@@ -269,17 +269,16 @@ def _leaves(body: Expr) -> Iterator[Expr]:
 
 
 def _split(
-    params: Sequence[Var], strategy: Strategy, data: Mapping[str, Array] | None
+    params: Sequence[Var], data: Mapping[str, Array] | None
 ) -> tuple[Mapping[str, Array] | None, Mapping[str, Array] | None, str]:
     """Data to calibrate with, data to check with, and a description of the latter."""
-    flat = flat_data(params, data)
-    if not all(isinstance(param.type, TensorType) for param in params):
+    if data is None or not all(isinstance(param.type, TensorType) for param in params):
         return data, None, ""
+    flat = flat_data(params, data)
     try:
-        count = len(check_data(params, strategy, flat))
+        count = len(check_data(params, flat))
     except RelayHwError:
         return data, None, ""  # what is wrong with the data is said by calibration
-    assert flat is not None
     if count < EVERY:
         held = np.unique(np.linspace(0, count - 1, min(count, OF_FEW)).astype(int))
         return data, _taken(params, flat, held, count), f"{len(held)} calibration sample(s)"
@@ -290,13 +289,12 @@ def _split(
     return _taken(params, flat, rest, count), _taken(params, flat, held, count), samples
 
 
-def _first(
-    params: Sequence[Var], strategy: Strategy, data: Mapping[str, Array]
-) -> tuple[Mapping[str, Array] | None, str]:
+def _first(params: Sequence[Var], data: Mapping[str, Array]) -> tuple[Mapping[str, Array] | None, str]:
     """At most MOST samples of `data`, and their description."""
-    count = len(check_data(params, strategy, flat_data(params, data)))
+    flat = flat_data(params, data)
+    count = len(check_data(params, flat))
     index = np.arange(min(count, MOST))
-    return _taken(params, flat_data(params, data) or {}, index, count), f"{len(index)} held-out sample(s)"
+    return _taken(params, flat, index, count), f"{len(index)} held-out sample(s)"
 
 
 def _taken(params: Sequence[Var], data: Mapping[str, Array], index: Array, count: int) -> dict[str, Array]:
@@ -311,12 +309,12 @@ def _taken(params: Sequence[Var], data: Mapping[str, Array], index: Array, count
 def _measured(realized: Realized, held: Mapping[str, Array]) -> Iterator[_Noise]:
     """The noise of every result of a layer or float operator, in order of evaluation."""
     if not realized.fragments:
-        yield from _noises(realized, check_data(realized.reference["main"].params, realized.strategy, held))
+        yield from _noises(realized, check_data(realized.reference["main"].params, held))
         return
-    seen = record(realized.reference, list(realized.fragments), realized.strategy, held)
+    seen = record(realized.reference, list(realized.fragments), held)
     for name, data in seen.items():
         fragment = realized.fragments[name].realized
-        yield from _noises(fragment, check_data(fragment.reference["main"].params, fragment.strategy, data))
+        yield from _noises(fragment, check_data(fragment.reference["main"].params, data))
 
 
 def _noises(realized: Realized, batches: Sequence[Mapping[str, Array]]) -> list[_Noise]:

@@ -1,4 +1,4 @@
-"""Names of a plan's layers, and the strategy of each.
+"""Names of a plan's layers, and the rule by which each becomes integers.
 
 In: a plan and a strategy with exceptions. Out: `Layers`. Raises QuantizeError for exceptions that no layer matches.
 """
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from relay_hw.errors import QuantizeError
 from relay_hw.ir.expr import Call, Expr
+from relay_hw.quantize.layer_rule import ActivationRule, LayerRule
 from relay_hw.quantize.plan import (
     AddStep,
     AverageStep,
@@ -27,7 +28,7 @@ from relay_hw.transform.graph import is_op, op_name
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """A plan without the layers that stay float, with the name and strategy of each layer.
+    """A plan without the layers that stay float, with the name and rule of each layer.
 
     `names` and `own` have an entry for every layer that computes: linear layers, sums, products and averages.
     """
@@ -35,24 +36,29 @@ class Layers:
     plan: Plan
     strategy: Strategy
     names: Mapping[PlanStep, str]
-    own: Mapping[PlanStep, Strategy]
+    own: Mapping[PlanStep, LayerRule]
 
     @property
     def linear(self) -> Iterator[LinearStep]:
         """Convolutions and dense layers in order of evaluation."""
         return (step for step in self.plan.steps if isinstance(step, LinearStep))
 
-    def of_tensor(self, tensor: Expr) -> Strategy:
-        """The strategy of the layer that makes `tensor`; for inputs, of the widest layer that reads it."""
+    @property
+    def need_statistics(self) -> bool:
+        """Whether the integers of any layer depend on its calibration activations."""
+        return any(self.own[step].weights.needs_statistics for step in self.linear)
+
+    def of_tensor(self, tensor: Expr) -> ActivationRule:
+        """The rule of the layer that makes `tensor`; for inputs, of the widest layer that reads it."""
         for step in self.own:
             if step.output is tensor:
-                return self.own[step]
-        readers = [self.own[step] for step in self.own if tensor in step.inputs]
-        return max(readers, key=lambda one: one.activation_bits, default=self.strategy)
+                return self.own[step].activations
+        readers = [self.own[step].activations for step in self.own if tensor in step.inputs]
+        return max(readers, key=lambda one: one.bits, default=self.strategy.activations)
 
 
 def plan_layers(body: Expr, strategy: Strategy) -> Layers:
-    """Plan `body` and choose the strategy of each layer."""
+    """Plan `body` and resolve `strategy` into the rule of each layer."""
     whole = make_plan(body)
     names = layer_names(whole)
     _check_names(strategy, list(names.values()))

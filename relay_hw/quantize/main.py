@@ -8,12 +8,13 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from relay_hw.ir.expr import Expr
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with
-from relay_hw.quantize.calibrate import calibrate, check_data, flat_data
+from relay_hw.quantize.calibrate import calibrate, check_data, flat_data, given_data
 from relay_hw.quantize.choices import NumberFormat
 from relay_hw.quantize.fragments import check_layers, fragment_modules, own_layers, record, replace_fragments
-from relay_hw.quantize.layers import plan_layers
+from relay_hw.quantize.layers import Layers, plan_layers
 from relay_hw.quantize.methods.candidates import best_candidate
 from relay_hw.quantize.methods.equalize import equalize
 from relay_hw.quantize.methods.layerwise_replay import replay_layers
@@ -21,9 +22,10 @@ from relay_hw.quantize.methods.mixed import LayerCost, assign_bits
 from relay_hw.quantize.methods.simulate import in_format
 from relay_hw.quantize.methods.train import Gain, hold_out, train
 from relay_hw.quantize.methods.twins import add_twins
-from relay_hw.quantize.methods.weights import choose_weights, needs_rehearsal
-from relay_hw.quantize.number import check_weights
-from relay_hw.quantize.realize import FloatOperator, Probe, float_weights, realize
+from relay_hw.quantize.methods.weights import choose_weights
+from relay_hw.quantize.number import LayerWeights, check_weights
+from relay_hw.quantize.plan import PlanStep
+from relay_hw.quantize.realize import FloatOperator, Probe, Ranges, float_weights, realize
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.quantize.strategy_file import find_strategy
 from relay_hw.quantize.sums import merge_sums
@@ -93,49 +95,66 @@ def realize_module(
     """Like `quantize`, with what accuracy reports need besides the module: `strategy` says what each layer got."""
     chosen = find_strategy(strategy)
     reference = reference_of(mod)
-    calibration = flat_data(reference["main"].params, calibration)
+    data = flat_data(reference["main"].params, given_data(chosen, calibration))
     if not is_graph(reference):
-        return _realize_fragments(reference, chosen, calibration, progress, cost)
-    main = reference["main"]
+        return _realize_fragments(reference, chosen, data, progress, cost)
     if chosen.needs_data:
-        check_data(main.params, chosen, calibration)
-    held: Mapping[str, Array] = {}
-    if chosen.epochs:
-        calibration, held = hold_out(reference, calibration or {})
+        check_data(reference["main"].params, data)
+    shown, held = hold_out(reference, data) if chosen.epochs else (data, {})
     if chosen.candidates:
-        chosen = _best(reference, chosen, calibration or {}, cost)
-    if chosen.equalize:
-        body = equalize(reference, plan_layers(main.body, chosen), calibration or {})
-        main = copy_with(main, body=body, checked_type=None)
-        reference = InferType()(reference.with_functions({"main": main}))
-        main = reference["main"]
-    if chosen.twins:
-        body = add_twins(reference, plan_layers(main.body, chosen), calibration or {})
-        main = copy_with(main, body=body, checked_type=None)
-        reference = InferType()(reference.with_functions({"main": main}))
-        main = reference["main"]
+        chosen = _best(reference, chosen, shown, cost)
+    reference = _rewritten(reference, chosen, shown)
     if chosen.budget is not None:
-        chosen = assign_bits(reference, chosen, calibration or {}, cost)
-    layers = plan_layers(main.body, chosen)
+        chosen = assign_bits(reference, chosen, shown, cost)
+    body = reference["main"].body
+    layers = plan_layers(body, chosen)
     for step in layers.linear:
         check_weights(*float_weights(step), layers.names[step])
-    tensors = {tensor: layers.of_tensor(tensor) for tensor in layers.plan.integers}
-    if chosen.number_format is not NumberFormat.INTEGER and not chosen.needs_data:
-        ranges = dict.fromkeys(tensors, (0.0, 0.0))
-    else:
-        ranges = calibrate(reference, tensors, chosen, calibration, progress)
+    ranges = _ranges(reference, layers, shown, progress)
     if chosen.number_format is not NumberFormat.INTEGER:
-        body, probes = in_format(main.body, layers, ranges)
-        new = reference.with_functions({"main": copy_with(main, body=body, checked_type=None)})
-        return Realized(InferType()(new), reference, probes, chosen)
+        body, probes = in_format(body, layers, ranges)
+        return Realized(_with_body(reference, body), reference, probes, chosen)
+    weights, gain = _fitted(reference, layers, ranges, (shown, held), progress)
+    body, probes, operators = realize(body, layers, ranges, weights)
+    return Realized(_with_body(reference, body), reference, probes, chosen, operators=operators, gain=gain)
+
+
+def _rewritten(reference: IRModule, chosen: Strategy, data: Mapping[str, Array]) -> IRModule:
+    """The float network with its channels scaled and split as the strategy asks."""
+    for is_asked, method in ((chosen.equalize, equalize), (chosen.twins, add_twins)):
+        if is_asked:
+            layers = plan_layers(reference["main"].body, chosen)
+            reference = _with_body(reference, method(reference, layers, data))
+    return reference
+
+
+def _ranges(reference: IRModule, layers: Layers, data: Mapping[str, Array], progress: Progress) -> Ranges:
+    """The range of each integer tensor; a number format without one range a tensor looks at no data."""
+    tensors = {tensor: layers.of_tensor(tensor) for tensor in layers.plan.integers}
+    if layers.strategy.number_format is not NumberFormat.INTEGER and not layers.strategy.needs_data:
+        return dict.fromkeys(tensors, (0.0, 0.0))
+    return calibrate(reference, tensors, data, progress)
+
+
+def _fitted(
+    reference: IRModule,
+    layers: Layers,
+    ranges: Ranges,
+    data: tuple[Mapping[str, Array], Mapping[str, Array]],
+    progress: Progress,
+) -> tuple[Mapping[PlanStep, LayerWeights] | None, Gain | None]:
+    """Integer weights that are fitted to data, None if none are, and the gain of training."""
     weights = gain = None
-    if needs_rehearsal(layers):
-        weights = replay_layers(reference, layers, ranges, calibration or {}, choose_weights, progress)
-    if chosen.epochs and any(layers.linear):
-        weights, gain = train(reference, layers, ranges, (calibration or {}, held), weights, progress)
-    body, probes, operators = realize(main.body, layers, ranges, weights)
-    new = reference.with_functions({"main": copy_with(main, body=body, checked_type=None)})
-    return Realized(InferType()(new), reference, probes, chosen, operators=operators, gain=gain)
+    if layers.need_statistics:
+        weights = replay_layers(reference, layers, ranges, data[0], choose_weights, progress)
+    if layers.strategy.epochs and any(layers.linear):
+        weights, gain = train(reference, layers, ranges, data, weights, progress)
+    return weights, gain
+
+
+def _with_body(mod: IRModule, body: Expr) -> IRModule:
+    """`mod` with another body of `main`, typed."""
+    return InferType()(mod.with_functions({"main": copy_with(mod["main"], body=body, checked_type=None)}))
 
 
 def reference_of(mod: IRModule) -> IRModule:
@@ -158,18 +177,14 @@ def _best(reference: IRModule, strategy: Strategy, data: Mapping[str, Array], co
 
 
 def _realize_fragments(
-    reference: IRModule,
-    strategy: Strategy,
-    data: Mapping[str, Any] | None,
-    progress: Progress,
-    cost: LayerCost | None,
+    reference: IRModule, strategy: Strategy, data: Mapping[str, Any], progress: Progress, cost: LayerCost | None
 ) -> Realized:
     """Quantize each fragment by its recorded inputs. A fragment that no sample reaches stays float."""
     modules = fragment_modules(reference)
     check_layers(modules, strategy)
     seen: Mapping[str, Mapping[str, Array] | None] = dict.fromkeys(modules)
     if strategy.needs_data:
-        seen = record(reference, list(modules), strategy, data, progress)
+        seen = record(reference, list(modules), data, progress)
     parts = {name: _realize_fragment(modules[name], strategy, data, cost) for name, data in seen.items()}
     new = replace_fragments(reference, {name: part.mod["main"] for name, part in parts.items()})
     return Realized(new, reference, (), strategy, {name: Fragment(part, seen[name]) for name, part in parts.items()})
@@ -181,4 +196,4 @@ def _realize_fragment(
     own = own_layers(mod, strategy)
     if data is None:
         return realize_module(mod, own)
-    return realize_module(merge_sums(mod, own, data), own, data, cost=cost)
+    return realize_module(merge_sums(mod, data), own, data, cost=cost)

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from typing_extensions import assert_never
 
 from relay_hw.errors import QuantizeError
-from relay_hw.quantize.choices import Calibration, WeightRange, WeightRounding
+from relay_hw.quantize.choices import WeightRange, WeightRounding
 from relay_hw.quantize.factors import factored_scales
-from relay_hw.quantize.strategy import Strategy
+from relay_hw.quantize.layer_rule import ActivationRule, WeightRule
 
 MAX_SHIFT: Final = 62
 _INT32_MAX: Final = 2**31 - 1
@@ -49,76 +49,69 @@ class QParams:
         return min(max(rounded + self.zero_point, self.low), self.high)
 
 
-def activation_params(low: float, high: float, strategy: Strategy) -> QParams:
+def activation_params(low: float, high: float, rule: ActivationRule) -> QParams:
     """Scale and zero point that hold [low, high] and exactly 0."""
-    qlow, qhigh = strategy.activation_range
+    qlow, qhigh = rule.low, rule.high
     low, high = min(low, 0.0), max(high, 0.0)
-    if strategy.symmetric:
-        scale = _round_scale(
-            max(-low, high) / (qhigh + (strategy.calibration is Calibration.GLOBAL)), strategy.power_of_two
-        )
+    if rule.symmetric:
+        scale = _round_scale(max(-low, high) / (qhigh + rule.beyond), rule.power_of_two)
         return QParams(scale, 0, qlow, qhigh)
-    scale = _round_scale((high - low) / (qhigh - qlow), strategy.power_of_two)
+    scale = _round_scale((high - low) / (qhigh - qlow), rule.power_of_two)
     zero_point = round(qlow - low / scale)
     return QParams(scale, min(max(zero_point, qlow), qhigh), qlow, qhigh)
 
 
 def weight_scales(
     weight: Array,
-    strategy: Strategy,
+    rule: WeightRule,
     at_least: NDArray[np.float64] | None = None,
     importance: NDArray[np.float64] | None = None,
 ) -> NDArray[np.float64]:
     """One scale for each output channel (axis 0), float32 numbers in float64, none below `at_least`.
 
-    `importance` [channels or 1, weights of a channel] weighs squared errors where the strategy asks for the least.
+    `importance` [channels or 1, weights of a channel] weighs squared errors where the rule asks for the least.
     """
     rows = weight.reshape(weight.shape[0], -1).astype(np.float64)
     limit = np.abs(rows).max(axis=1, initial=0.0)
-    if not strategy.per_channel:
+    if not rule.per_channel:
         limit = np.full_like(limit, limit.max())
-    if strategy.weight_range is WeightRange.MSE and rows.size:
-        limit = _least_error(rows, limit, strategy, importance)
-    scales = limit / _steps(strategy)
+    if rule.range is WeightRange.MSE and rows.size:
+        limit = _least_error(rows, limit, rule, importance)
+    scales = limit / (rule.limit + rule.beyond)
     if at_least is not None:
         scales = np.maximum(scales, at_least)
-    if not strategy.per_channel:
+    if not rule.per_channel:
         scales = np.full_like(scales, scales.max())
-    return np.array([_round_scale(float(s), _weights_two(strategy)) for s in scales])
+    return np.array([_round_scale(float(s), rule.power_of_two) for s in scales])
 
 
 def _least_error(
-    rows: NDArray[np.float64], limit: NDArray[np.float64], strategy: Strategy, importance: NDArray[np.float64] | None
+    rows: NDArray[np.float64], limit: NDArray[np.float64], rule: WeightRule, importance: NDArray[np.float64] | None
 ) -> NDArray[np.float64]:
     """The share of `limit`, per row or for all, with the least error of rounding and clipping."""
     best, lowest = limit, np.full(len(rows), np.inf)
     for share in _SHARES:
         scales = np.array(
-            [_round_scale(float(one), _weights_two(strategy)) for one in limit * share / _steps(strategy)]
+            [_round_scale(float(one), rule.power_of_two) for one in limit * share / (rule.limit + rule.beyond)]
         )[:, None]
-        rounded = np.clip(np.rint(rows / scales), -strategy.weight_limit, strategy.weight_limit) * scales
+        rounded = np.clip(np.rint(rows / scales), -rule.limit, rule.limit) * scales
         error = np.square(rows - rounded)
         errors = (error if importance is None else error * importance).sum(axis=1)
-        if not strategy.per_channel:
+        if not rule.per_channel:
             errors = np.full_like(errors, errors.sum())
         best, lowest = np.where(errors < lowest, limit * share, best), np.minimum(errors, lowest)
     return best
 
 
-def _steps(strategy: Strategy) -> int:
-    """Number of integers between 0 and the end of a range. A global range ends one step after its largest integer."""
-    return strategy.weight_limit + (strategy.calibration is Calibration.GLOBAL)
-
-
 def quantize_weight(
-    weight: Array, steps: NDArray[np.float64], strategy: Strategy, seeds: Sequence[int] = ()
+    weight: Array, steps: NDArray[np.float64], rule: WeightRule, seeds: Sequence[int] = ()
 ) -> NDArray[np.int8]:
-    """Integers by the strategy's rule, saturated to the symmetric range. `steps` have the weight's rank.
+    """Integers by the rule, saturated to the symmetric range. `steps` have the weight's rank.
 
-    Rounding that learns from data starts from the nearest integers. `seeds` join the strategy's in random rounding.
+    Rounding that learns from data starts from the nearest integers. `seeds` join the rule's in random rounding.
     """
     scaled = weight.astype(np.float64) / steps
-    match strategy.weight_rounding:
+    match rule.rounding:
         case WeightRounding.FLOOR:
             rounded = np.floor(scaled)
         case WeightRounding.HALF_UP:
@@ -126,12 +119,12 @@ def quantize_weight(
         case WeightRounding.HALF_AWAY:
             rounded = np.copysign(np.floor(np.abs(scaled) + 0.5), scaled)
         case WeightRounding.STOCHASTIC:
-            rounded = np.floor(scaled + np.random.default_rng([strategy.seed, *seeds]).random(scaled.shape))
+            rounded = np.floor(scaled + np.random.default_rng([rule.seed, *seeds]).random(scaled.shape))
         case WeightRounding.HALF_EVEN | WeightRounding.ADAROUND | WeightRounding.GPTQ:
             rounded = np.rint(scaled)
         case _:
-            assert_never(strategy.weight_rounding)
-    return np.clip(rounded, -strategy.weight_limit, strategy.weight_limit).astype(np.int8)
+            assert_never(rule.rounding)
+    return np.clip(rounded, -rule.limit, rule.limit).astype(np.int8)
 
 
 def normalise(factor: Fraction, bits: int) -> tuple[int, int]:
@@ -170,10 +163,6 @@ def _power(exponent: int) -> Fraction:
 
 def _nearest(factor: Fraction, shift: int) -> int:
     return math.floor(factor * _power(shift) + Fraction(1, 2))
-
-
-def _weights_two(strategy: Strategy) -> bool:
-    return strategy.power_of_two or strategy.power_of_two_weights
 
 
 def _round_scale(scale: float, power_of_two: bool) -> float:
@@ -218,7 +207,7 @@ def layer_weights(
     weight: Array,
     bias: NDArray[np.float64],
     given: QParams,
-    strategy: Strategy,
+    rule: WeightRule,
     where: str,
     attention: Attention = ALIKE,
 ) -> LayerWeights:
@@ -228,16 +217,16 @@ def layer_weights(
     Raises QuantizeError, naming the layer `where`, for numbers that are not finite.
     """
     check_weights(weight, bias, where)
-    bias = _coarse(bias, strategy.bias_bits)
+    bias = _coarse(bias, rule.bias_bits)
     at_least = np.abs(bias) / (given.scale * _INT32_MAX / 2)
     seeds = [crc32(where.encode())]
     while True:
-        scales, factors = _scales_and_factors(weight, strategy, at_least, attention)
+        scales, factors = _scales_and_factors(weight, rule, at_least, attention)
         steps = spread(scales, 0, weight.ndim)
         if factors is None:
-            integers = quantize_weight(weight, steps, strategy, seeds)
+            integers = quantize_weight(weight, steps, rule, seeds)
         else:
-            integers = quantize_weight(weight, steps * factors, strategy, seeds) * factors
+            integers = quantize_weight(weight, steps * factors, rule, seeds) * factors
         need = _reach(integers, bias, given, scales)
         if need.max(initial=0.0) <= _INT32_MAX:
             break
@@ -247,20 +236,20 @@ def layer_weights(
 
 def _scales_and_factors(
     weight: Array,
-    strategy: Strategy,
+    rule: WeightRule,
     at_least: NDArray[np.float64],
     attention: Attention,
 ) -> tuple[NDArray[np.float64], NDArray[np.int8] | None]:
     """Scales as `weight_scales` rounds them, and a factor for each weight if there are groups."""
     importance, groups = attention.importance, attention.groups
     if groups is None or not weight.size:
-        return weight_scales(weight, strategy, at_least, importance), None
+        return weight_scales(weight, rule, at_least, importance), None
     rows = weight.reshape(weight.shape[0], -1).astype(np.float64)
-    scales, factors = factored_scales(rows, groups, strategy, importance)
+    scales, factors = factored_scales(rows, groups, rule, importance)
     scales = np.maximum(scales, at_least)
-    if not strategy.per_channel:
+    if not rule.per_channel:
         scales = np.full_like(scales, scales.max())
-    rounded = np.array([_round_scale(float(one), _weights_two(strategy)) for one in scales])
+    rounded = np.array([_round_scale(float(one), rule.power_of_two) for one in scales])
     return rounded, factors.reshape(weight.shape)
 
 

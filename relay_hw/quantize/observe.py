@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from relay_hw.errors import QuantizeError
 from relay_hw.quantize.choices import Calibration
-from relay_hw.quantize.strategy import Strategy
+from relay_hw.quantize.layer_rule import ActivationRule
 
 Array = NDArray[Any]
 
@@ -272,21 +272,21 @@ def _rounded(
     return np.clip(np.rint(values / step), zero, zero + levels - 1) * step
 
 
-def make_observer(strategy: Strategy) -> Observer:
-    """The observer that `strategy` asks for."""
-    levels = 1 << strategy.activation_bits
-    match strategy.calibration:
+def make_observer(rule: ActivationRule) -> Observer:
+    """The observer that `rule` asks for."""
+    levels = 1 << rule.bits
+    match rule.calibration:
         case Calibration.MIN_MAX:
             return MinMaxObserver()
         case Calibration.PERCENTILE:
-            return PercentileObserver(strategy.percentile)
+            return PercentileObserver(rule.percentile)
         case Calibration.MOVING_AVERAGE:
-            return MovingAverageObserver(strategy.momentum)
+            return MovingAverageObserver(rule.momentum)
         case Calibration.OUTLIER:
             return OutlierObserver()
         case Calibration.MSE:
-            return SearchObserver(squared_error(levels, strategy.symmetric, strategy.power_of_two))
+            return SearchObserver(squared_error(levels, rule.symmetric, rule.power_of_two))
         case Calibration.KL:
-            return SearchObserver(divergence(levels, strategy.symmetric))
+            return SearchObserver(divergence(levels, rule.symmetric))
         case Calibration.GLOBAL:
-            return GlobalObserver(strategy.global_scale)
+            return GlobalObserver(rule.global_scale)

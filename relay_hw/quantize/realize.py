@@ -87,7 +87,7 @@ def group_params(layers: Layers, ranges: Ranges) -> dict[Expr, QParams]:
         if group not in found:
             limits = [ranges[tensor] for tensor in group]
             low, high = min(low for low, _ in limits), max(high for _, high in limits)
-            own = max((layers.of_tensor(tensor) for tensor in group), key=lambda one: one.activation_bits)
+            own = max((layers.of_tensor(tensor) for tensor in group), key=lambda one: one.bits)
             own = replace(own, symmetric=True) if group[0] in symmetric else own
             found[group] = activation_params(low, high, own)
     return {tensor: found[group] for tensor, group in plan.group.items()}
@@ -169,9 +169,9 @@ class Realizer:
         self.probes.append(Probe(self._names[step], operator, step.output, integer, self._params[step.output]))
 
     def weights(self, step: LinearStep) -> LayerWeights:
-        """The integers of a layer as its strategy rounds them. Raises QuantizeError."""
+        """The integers of a layer as its rule rounds them. Raises QuantizeError."""
         weight, bias = float_weights(step)
-        own = self._own[step]
+        own = self._own[step].weights
         groups = factor_groups(step, own)
         params, name = self._params[step.inputs[0]], self._names[step]
         return layer_weights(weight, bias, params, own, name, Attention(groups=groups))
@@ -191,7 +191,7 @@ class Realizer:
         else:
             acc = remake(anchor, args, attrs)
         factors = [Fraction(given.scale) * Fraction(float(s)) / Fraction(result.scale) for s in layer.scales]
-        if (layer.scales == layer.scales[0]).all() and not self._own[step].per_channel:
+        if (layer.scales == layer.scales[0]).all() and not self._own[step].weights.per_channel:
             factors = factors[:1]
         return self._requantize(acc, bias, factors, linear.axis, step)
 

@@ -17,7 +17,7 @@ from relay_hw.errors import QuantizeError
 from relay_hw.ir.expr import Constant, Expr, Function
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with, substitute
-from relay_hw.quantize.calibrate import calibrate
+from relay_hw.quantize.calibrate import calibrate, given_data
 from relay_hw.quantize.choices import Calibration, LayerPolicy
 from relay_hw.quantize.layers import Layers, layer_names, plan_layers
 from relay_hw.quantize.main import realize_module
@@ -193,8 +193,9 @@ def _with_skips(mod: IRModule, config: QConfig) -> Strategy:
 def _simulated(reference: IRModule, strategy: Strategy, data: Mapping[str, Array] | None) -> IRModule:
     """The float network with simulated quantization in it, as Relay's annotation leaves it."""
     main = reference["main"]
+    samples = given_data(strategy, data)
     layers = plan_layers(main.body, strategy)
-    ranges = calibrate(reference, {t: layers.of_tensor(t) for t in layers.plan.integers}, strategy, data)
+    ranges = calibrate(reference, {t: layers.of_tensor(t) for t in layers.plan.integers}, samples)
     params = group_params(layers, ranges)
     weights: dict[Expr, dict[int, Expr]] = {}
     for step in layers.linear:
@@ -206,6 +207,6 @@ def _simulated(reference: IRModule, strategy: Strategy, data: Mapping[str, Array
 
 def _rounded(step: LinearStep, layers: Layers, given: Any) -> Array:
     weight, bias = float_weights(step)
-    layer = layer_weights(weight, bias, given, layers.own[step], layers.names[step])
+    layer = layer_weights(weight, bias, given, layers.own[step].weights, layers.names[step])
     held = layer.weight * spread(layer.scales, 0, weight.ndim)
     return np.ascontiguousarray(np.moveaxis(held, 0, step.linear.weight_axis)).astype(weight.dtype)

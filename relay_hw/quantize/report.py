@@ -44,7 +44,7 @@ def layer_noise(realized: Realized, data: Mapping[str, Array]) -> tuple[LayerNoi
     float_side = _probing(realized.reference, [probe.reference for probe in probes])
     integer_side = _probing(realized.mod, [probe.integer for probe in probes])
     signal, noise = np.zeros(len(probes)), np.zeros(len(probes))
-    for batch in check_data(params, realized.strategy, data):
+    for batch in check_data(params, data):
         wanted = float_side.call_global("main", batch)
         found = integer_side.call_global("main", batch)
         for index, (probe, want, got) in enumerate(zip(probes, wanted, found, strict=True)):

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from relay_hw.errors import QuantizeError
 from relay_hw.quantize.choices import Budget, Calibration, LayerPolicy, NumberFormat, WeightRange, WeightRounding
+from relay_hw.quantize.layer_rule import ActivationRule, LayerRule, WeightRule, largest_factor, largest_integer
 from relay_hw.rounding import ROUNDINGS
 from relay_hw.support.names import one_of
 
@@ -21,8 +22,6 @@ MOST_GROUP: Final = 4096
 MAX_BITS: Final = 8
 MIN_MULTIPLIER_BITS: Final = 8
 MAX_MULTIPLIER_BITS: Final = 31
-# The largest factor of weights by their bits: 7 times 1 fits 4 bits, 16 times 7 fits 8.
-MOST_FACTOR: Final = {2: 7, 3: 16, 4: 16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,20 +157,44 @@ class Strategy:
             _check_int(where, "mixed_bits", bits, MIN_BITS, MAX_BITS)
 
     @property
-    def activation_range(self) -> tuple[int, int]:
-        """Smallest and largest integer of an activation."""
-        high = (1 << (self.activation_bits - 1)) - 1
-        return -high - 1, high
+    def activations(self) -> ActivationRule:
+        """How activations become integers, exceptions left out."""
+        high = largest_integer(self.activation_bits)
+        return ActivationRule(
+            bits=self.activation_bits,
+            low=-high - 1,
+            high=high,
+            beyond=self._beyond,
+            symmetric=self.symmetric,
+            power_of_two=self.power_of_two,
+            calibration=self.calibration,
+            percentile=self.percentile,
+            momentum=self.momentum,
+            global_scale=self.global_scale,
+        )
 
     @property
-    def weight_limit(self) -> int:
-        """Largest magnitude of an integer weight; the range is symmetric, so that negation is always exact."""
-        return (1 << (self.weight_bits - 1)) - 1
+    def weights(self) -> WeightRule:
+        """How weights become integers, exceptions left out."""
+        return WeightRule(
+            limit=largest_integer(self.weight_bits),
+            beyond=self._beyond,
+            most_factor=largest_factor(self.weight_bits, self.weight_group),
+            group=self.weight_group,
+            per_channel=self.per_channel,
+            power_of_two=self.power_of_two or self.power_of_two_weights,
+            range=self.weight_range,
+            rounding=self.weight_rounding,
+            seed=self.seed,
+            steps=self.steps,
+            bias_bits=self.bias_bits,
+            bias_correction=self.bias_correction,
+        )
 
     @property
-    def most_factor(self) -> int:
-        """The largest factor of a group of weights; 1 without groups."""
-        return MOST_FACTOR.get(self.weight_bits, 1) if self.weight_group else 1
+    def _beyond(self) -> int:
+        """A global range ends one step after its largest integer."""
+        return int(self.calibration is Calibration.GLOBAL)
 
     @property
     def needs_data(self) -> bool:
@@ -179,14 +202,14 @@ class Strategy:
         if self.number_format is not NumberFormat.INTEGER:
             return self.number_format in (NumberFormat.FP8_E4M3, NumberFormat.FP8_E5M2)
         searched = self.budget is not None or bool(self.candidates) or self.epochs > 0
-        return (
-            self.calibration is not Calibration.GLOBAL
-            or self.bias_correction
-            or self.equalize
-            or self.twins
-            or self.weight_rounding.is_learned
-            or searched
-        )
+        rounded = self.bias_correction or any(one.is_learned for one in self._each("weight_rounding"))
+        seen = any(one is not Calibration.GLOBAL for one in self._each("calibration"))
+        return seen or rounded or self.equalize or self.twins or searched
+
+    def _each(self, key: str) -> list[Any]:
+        """The value of a field and those of the exceptions from it."""
+        others = (getattr(choice, key) for choice in self.layers)
+        return [getattr(self, key), *(value for value in others if value is not None)]
 
     @property
     def simulated(self) -> str:
@@ -197,17 +220,18 @@ class Strategy:
 
     def largest(self, bits: int) -> int:
         """Largest magnitude of integer weights of `bits` bits, multiplied by their group factors."""
-        return ((1 << (bits - 1)) - 1) * (MOST_FACTOR.get(bits, 1) if self.weight_group else 1)
+        return largest_integer(bits) * largest_factor(bits, self.weight_group)
 
-    def for_layer(self, layer: str, place: Place | None = None) -> Strategy:
-        """This strategy with the exceptions that hold for one layer; later entries of `layers` win."""
+    def for_layer(self, layer: str, place: Place | None = None) -> LayerRule:
+        """What one layer uses, with the exceptions that hold for it; later entries of `layers` win."""
         values: dict[str, Any] = {}
         if LayerPolicy.INT8 in self._policies(place):
             values |= {"weight_bits": MAX_BITS, "activation_bits": MAX_BITS}
         for choice in self.layers:
             if choice.matches(layer):
                 values |= choice.values
-        return replace(self, layers=(), **values)
+        own = replace(self, layers=(), **values)
+        return LayerRule(own.activations, own.weights)
 
     def is_quantized(self, layer: str, place: Place | None = None) -> bool:
         """Whether the layer is quantized at all; later entries of `layers` win over the kinds of layers."""

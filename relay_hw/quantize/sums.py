@@ -19,7 +19,6 @@ from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TupleType
 from relay_hw.quantize.calibrate import check_data
-from relay_hw.quantize.strategy import Strategy
 from relay_hw.transform.graph import constant, count_uses, is_op, make, shape_of, typed
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.linear import Linear, add_bias, find_linear
@@ -42,13 +41,13 @@ class Sum:
         return tuple(part.anchor.args[0] for part in self.parts)
 
 
-def merge_sums(mod: IRModule, strategy: Strategy, data: Mapping[str, Array]) -> IRModule:
+def merge_sums(mod: IRModule, data: Mapping[str, Array]) -> IRModule:
     """`mod`, whose `main` is a graph, with sums of dense layers merged; `data`: an array for each input."""
     main = mod["main"]
     sums = find_sums(main)
     if not sums:
         return mod
-    ranges = _ranges(mod, [source for one in sums for source in one.inputs], strategy, data)
+    ranges = _ranges(mod, [source for one in sums for source in one.inputs], data)
     merged: dict[Expr, Expr] = {one.root: _merged(one, [ranges[source] for source in one.inputs]) for one in sums}
     body = redirect(main.body, lambda node: merged.get(node))
     return InferType()(mod.with_functions({"main": Function(main.params, body, attrs=main.attrs, span=main.span)}))
@@ -92,7 +91,7 @@ def _parts(root: Call, uses: Uses, inside: set[Expr]) -> list[Linear] | None:
     return parts
 
 
-def _ranges(mod: IRModule, tensors: Sequence[Expr], strategy: Strategy, data: Mapping[str, Array]) -> dict[Expr, float]:
+def _ranges(mod: IRModule, tensors: Sequence[Expr], data: Mapping[str, Array]) -> dict[Expr, float]:
     """The largest magnitude of each tensor."""
     largest = dict.fromkeys(tensors, 0.0)
 
@@ -101,7 +100,7 @@ def _ranges(mod: IRModule, tensors: Sequence[Expr], strategy: Strategy, data: Ma
             largest[node] = max(largest[node], float(np.abs(value).max()))
 
     interpreter = Interpreter(mod, observe)
-    for batch in check_data(mod["main"].params, strategy, data):
+    for batch in check_data(mod["main"].params, data):
         interpreter.call_global("main", batch)
     for tensor in tensors:
         if isinstance(tensor, Constant):

@@ -103,7 +103,7 @@ def noise(stretch: Stretch, layers: Layers, reaches: Mapping[Expr, Reach], scale
     share = sum((felt(one) for one in stretch.readers), np.zeros(len(scale)))
     total = 0.0
     for tensor in stretch.tensors:
-        reach, steps = reaches[tensor], 2 ** layers.of_tensor(tensor).activation_bits - 1
+        reach, steps = reaches[tensor], 2 ** layers.of_tensor(tensor).bits - 1
         width = max(float((reach.high * scale).max()), 0.0) - min(float((reach.low * scale).min()), 0.0)
         total += width**2 / steps**2 * float((share / np.square(scale)).sum())
     for reader in stretch.readers:
@@ -114,14 +114,14 @@ def noise(stretch: Stretch, layers: Layers, reaches: Mapping[Expr, Reach], scale
 
 def _weight_noise(reader: LinearStep, layers: Layers, scale: Float64, power: Float64) -> float:
     """The noise from rounding the weights of a reader whose input channels have `power`."""
-    own = layers.own[reader]
+    own = layers.own[reader].weights
     rows = _rows(reader)
     if is_depthwise(reader):
         # [channels, 1, taps]: each output channel meets one channel of the input.
         rows, power = rows / scale[:, None, None], power[:, None]
     else:
         rows, power = rows / scale[None, :, None], power[None, :]
-    steps = np.abs(rows).max(axis=(1, 2)) / own.weight_limit
+    steps = np.abs(rows).max(axis=(1, 2)) / own.limit
     if not own.per_channel:
         steps = np.full_like(steps, steps.max())
     return float((np.square(steps)[:, None] * power).sum()) * rows.shape[2]

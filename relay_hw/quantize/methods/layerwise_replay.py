@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from relay_hw.ir.expr import Expr
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize.batch import BATCH, Values, batched
+from relay_hw.quantize.layer_rule import WeightRule
 from relay_hw.quantize.layers import Layers, plan_layers
 from relay_hw.quantize.methods.augment import augmented, image_axes
 from relay_hw.quantize.methods.columns import columns, has_columns, to_rows
 from relay_hw.quantize.number import LayerWeights, QParams
 from relay_hw.quantize.plan import FloatStep, LinearStep, PlanStep
 from relay_hw.quantize.realize import Ranges, Realizer, float_weights, group_params
-from relay_hw.quantize.strategy import Strategy
 from relay_hw.support.progress import SILENT, Progress
 
 Array = NDArray[Any]
@@ -42,7 +42,7 @@ class LayerStatistics:
 
     step: LinearStep
     name: str
-    strategy: Strategy
+    rule: WeightRule
     params: QParams
     weight: Array
     bias: Float64
@@ -177,7 +177,7 @@ def _meeting(
     real = [((part.astype(np.float32) - source.zero_point) * np.float32(source.scale)) for part in given]
     many, few = _sample(step, wanted, real, COLUMNS * min(1 + layers.strategy.augment, 2))
     return LayerStatistics(
-        step, layers.names[step], layers.own[step], source, weight, bias, to_rows(step, weight),
+        step, layers.names[step], layers.own[step].weights, source, weight, bias, to_rows(step, weight),
         wanted=many[0], given=few[0], wanted_mean=many[1], given_mean=few[1],
     )  # fmt: skip
 

@@ -19,6 +19,7 @@ from relay_hw.op.dense import along
 from relay_hw.quantize.batch import Values
 from relay_hw.quantize.choices import Budget
 from relay_hw.quantize.fragments import fragment_modules, own_layers, record
+from relay_hw.quantize.layer_rule import WeightRule
 from relay_hw.quantize.layers import Layers, plan_layers
 from relay_hw.quantize.methods.columns import columns, from_rows, has_columns, to_rows
 from relay_hw.quantize.methods.gptq import second_order
@@ -108,9 +109,9 @@ def measure_all(reference: IRModule, strategy: Strategy, data: Mapping[str, Arra
         return measure(reference, plan_layers(reference["main"].body, strategy), data, _free)
     modules = fragment_modules(reference)
     found: dict[str, list[Option]] = {}
-    for name, given in record(reference, list(modules), strategy, data).items():
+    for name, given in record(reference, list(modules), data).items():
         own = own_layers(modules[name], strategy)
-        fragment = merge_sums(modules[name], own, given)
+        fragment = merge_sums(modules[name], given)
         for layer, some in measure(fragment, plan_layers(fragment["main"].body, own), given, _free).items():
             # Layers of one name in several fragments are one choice.
             both = zip(some, found.get(layer, some), strict=True)
@@ -172,8 +173,7 @@ def _noise(step: LinearStep, layers: Layers, bits: int, reference: _Reference, l
     `later`: what depends on the layer.
     """
     known, output = reference.known, reference.output
-    strategy = replace(layers.own[step], weight_bits=bits)
-    weight, shift = _narrow(step, strategy, [values[step.inputs[0]] for values in known])
+    weight, shift = _narrow(step, layers.own[step].weights.at_width(bits), [values[step.inputs[0]] for values in known])
     anchor = step.linear.anchor
     power = error = 0.0
     for values, want in zip(known, reference.wanted, strict=True):
@@ -186,14 +186,13 @@ def _noise(step: LinearStep, layers: Layers, bits: int, reference: _Reference, l
     return error / max(power, 1e-300)
 
 
-def _narrow(step: LinearStep, strategy: Strategy, inputs: list[Array]) -> tuple[Array, Array]:
+def _narrow(step: LinearStep, rule: WeightRule, inputs: list[Array]) -> tuple[Array, Array]:
     """The layer's weight after second-order rounding, as floats, and the mean error of its channels."""
     weight, _ = float_weights(step)
-    scales = weight_scales(weight, strategy)
+    scales = weight_scales(weight, rule)
     if not has_columns(step):
         steps = spread(scales, 0, weight.ndim)
-        limit = strategy.weight_limit
-        rounded = np.clip(np.rint(weight / steps), -limit, limit) * steps
+        rounded = np.clip(np.rint(weight / steps), -rule.limit, rule.limit) * steps
         return _placed(step, rounded), np.zeros(len(weight))
     rows = to_rows(step, weight)
     share = max(1, 2048 // len(inputs))
@@ -203,7 +202,7 @@ def _narrow(step: LinearStep, strategy: Strategy, inputs: list[Array]) -> tuple[
     few = [part[:, :, rng.choice(part.shape[2], min(share, part.shape[2]), replace=False)] for part in parts]
     seen = np.concatenate(few, axis=2).astype(np.float64)
     steps = scales.reshape(*rows.shape[:2], 1)
-    rounded = second_order(rows, steps, seen, strategy.weight_limit) * steps
+    rounded = second_order(rows, steps, seen, rule.limit) * steps
     shift = np.einsum("gok,gk->go", rows - rounded, means).reshape(-1)
     return _placed(step, from_rows(step, rounded, weight)), shift
 

@@ -232,7 +232,7 @@ def _power(values: Array) -> float:
 def _part(
     number: int, step: LinearStep, layers: Layers, params: Mapping[Expr, QParams], start: LayerWeights | None
 ) -> _Part:
-    linear, given, own = step.linear, params[step.inputs[0]], layers.own[step]
+    linear, given, own = step.linear, params[step.inputs[0]], layers.own[step].weights
     weight, bias = float_weights(step)
     weight = weight.astype(np.float64)
     scales = layer_weights(weight, bias, given, own, layers.names[step]).scales
@@ -243,7 +243,7 @@ def _part(
     placed = np.moveaxis(weight, 0, linear.weight_axis)
     along = spread(scales, linear.weight_axis, placed.ndim)
     learned = _Learned.of(f"quantize.weight_{number}", placed, _WEIGHT_STEP * along)
-    is_free = own.per_channel and not (own.power_of_two or own.power_of_two_weights)
+    is_free = own.per_channel and not own.power_of_two
     gain = _Learned.of(f"quantize.gain_{number}", np.ones_like(along), 1.0) if is_free else None
     result = params[step.output]
     reach = result.scale * (result.high - result.low) * _BIAS_STEP
@@ -259,7 +259,7 @@ def _loss(
     adders = bias_calls(body)
     for part in parts:
         linear = part.step.linear
-        limit = layers.own[part.step].weight_limit
+        limit = layers.own[part.step].weights.limit
         scales = spread(part.scales, linear.weight_axis, linear.weight.ndim).astype(np.float32)
         numbers = (scales, np.float32(-limit), np.float32(limit))
         rounded = make(
@@ -336,9 +336,9 @@ def evaluate_lets(body: Expr, given: Mapping[Expr, Any]) -> Any:
 
 def _integers(part: _Part, layers: Layers, params: Mapping[Expr, QParams]) -> LayerWeights:
     step, linear = part.step, part.step.linear
-    strategy, given = layers.own[step], params[step.inputs[0]]
+    rule, given = layers.own[step].weights, params[step.inputs[0]]
     weight = np.moveaxis(part.weight.values, linear.weight_axis, 0)
-    limit, steps = strategy.weight_limit, spread(part.scales, 0, weight.ndim)
+    limit, steps = rule.limit, spread(part.scales, 0, weight.ndim)
     whole = np.clip(np.rint(weight / steps), -limit, limit).astype(np.int8)
     scales = part.scales
     if part.gain is not None:
@@ -346,4 +346,4 @@ def _integers(part: _Part, layers: Layers, params: Mapping[Expr, QParams]) -> La
     bias = part.fixed_bias if part.bias is None else part.bias.values
     if fits(whole, bias, given, scales):
         return assemble(whole, bias, given, scales)
-    return layer_weights(weight, bias, given, strategy, layers.names[step])
+    return layer_weights(weight, bias, given, rule, layers.names[step])

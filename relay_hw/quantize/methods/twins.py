@@ -90,7 +90,7 @@ def _step(stretch: Stretch, layers: Layers, reaches: Mapping[Expr, Reach]) -> fl
     """The approximate quantization step of a stretch's first tensor."""
     tensor = stretch.tensors[0]
     low, high = min(float(reaches[tensor].low.min()), 0.0), max(float(reaches[tensor].high.max()), 0.0)
-    return (high - low) / (2 ** layers.of_tensor(tensor).activation_bits - 1)
+    return (high - low) / (2 ** layers.of_tensor(tensor).bits - 1)
 
 
 class _Writer:

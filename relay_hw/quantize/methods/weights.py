@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from relay_hw.quantize.choices import WeightRounding
 from relay_hw.quantize.factors import factor_groups
-from relay_hw.quantize.layers import Layers
 from relay_hw.quantize.methods.adaround import Wanted, learned_rounding
 from relay_hw.quantize.methods.columns import from_rows, to_rows
 from relay_hw.quantize.methods.gptq import adapt, covariance, second_order
@@ -23,33 +22,26 @@ Array = NDArray[Any]
 Float64 = NDArray[np.float64]
 
 
-def needs_rehearsal(layers: Layers) -> bool:
-    """Whether any layer's integers depend on its calibration activations."""
-    return any(
-        layers.own[step].bias_correction or layers.own[step].weight_rounding.is_learned for step in layers.linear
-    )
-
-
 def choose_weights(statistics: LayerStatistics) -> LayerWeights:
-    """The integers and bias of one layer by its strategy."""
-    strategy, name = statistics.strategy, statistics.name
+    """The integers and bias of one layer by its rule."""
+    rule, name = statistics.rule, statistics.name
     rows = statistics.rows
-    if strategy.weight_rounding.is_learned:
+    if rule.rounding.is_learned:
         rows = adapt(rows, statistics.wanted, statistics.given)
     weight = from_rows(statistics.step, rows, statistics.weight)
     moments = covariance(statistics.given, statistics.given)
-    groups = factor_groups(statistics.step, strategy)
+    groups = factor_groups(statistics.step, rule)
     importance = _importance(statistics, moments)
-    start = layer_weights(weight, statistics.bias, statistics.params, strategy, name, Attention(importance, groups))
+    start = layer_weights(weight, statistics.bias, statistics.params, rule, name, Attention(importance, groups))
     scales = start.scales.reshape(*rows.shape[:2], 1)
     factors = np.ones(1) if start.factors is None else to_rows(statistics.step, start.factors)
     integers = to_rows(statistics.step, start.weight)
-    if strategy.weight_rounding is WeightRounding.GPTQ:
-        integers = second_order(rows, scales * factors, statistics.given, strategy.weight_limit) * factors
-    elif strategy.weight_rounding is WeightRounding.ADAROUND:
+    if rule.rounding is WeightRounding.GPTQ:
+        integers = second_order(rows, scales * factors, statistics.given, rule.limit) * factors
+    elif rule.rounding is WeightRounding.ADAROUND:
         integers = _learned(statistics, rows, scales * factors) * factors
     bias = statistics.bias
-    if strategy.bias_correction:
+    if rule.bias_correction:
         bias = bias + mean_error(statistics, integers * scales)
     chosen = from_rows(statistics.step, integers, statistics.weight).astype(np.int8)
     if not fits(chosen, bias, statistics.params, start.scales):
@@ -64,12 +56,12 @@ def mean_error(statistics: LayerStatistics, rows: Float64) -> Float64:
 
 
 def _learned(statistics: LayerStatistics, rows: Float64, steps: Float64) -> NDArray[np.int8]:
-    strategy, step = statistics.strategy, statistics.step
+    rule, step = statistics.rule, statistics.step
     bias = statistics.bias.reshape(rows.shape[:2])
     target = np.matmul(statistics.rows, statistics.wanted) + bias[:, :, None]
-    offset = bias + mean_error(statistics, rows).reshape(bias.shape) if strategy.bias_correction else bias
+    offset = bias + mean_error(statistics, rows).reshape(bias.shape) if rule.bias_correction else bias
     wanted = Wanted(statistics.given, target, offset, (step.low, step.high))
-    return learned_rounding(rows, steps, wanted, strategy.weight_limit, strategy.steps, strategy.seed)
+    return learned_rounding(rows, steps, wanted, rule.limit, rule.steps, rule.seed)
 
 
 def _importance(statistics: LayerStatistics, moments: Float64) -> Float64 | None:

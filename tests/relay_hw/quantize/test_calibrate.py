@@ -36,9 +36,8 @@ def test_ranges_are_those_of_all_samples():
     main = mod["main"]
     (left,) = main.body.args
     data = np.array([[1, 2, 9, 9], [-5, 0, 9, 9], [3, 1, 9, 9]], "float32")
-    ranges = calibrate(
-        mod, [main.params[0], left, main.body], find_strategy("int8-minmax"), {"x": data, "ignored": data}
-    )
+    tensors = dict.fromkeys([main.params[0], left, main.body], find_strategy("int8-minmax").activations)
+    ranges = calibrate(mod, tensors, {"x": data, "ignored": data})
     assert ranges[main.params[0]] == (-5.0, 9.0)
     assert ranges[left] == (-3.0, 5.0)
     assert ranges[main.body] == (float(np.exp(np.float32(-3))), float(np.exp(np.float32(5))))

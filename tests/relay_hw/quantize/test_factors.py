@@ -58,13 +58,14 @@ def test_a_factor_for_each_group_errs_less_than_a_scale_for_each_channel(kind: W
     rng = np.random.default_rng(bits)
     strategy = replace(GROUPED, weight_bits=bits, weight_range=kind)
     rows = uneven(rng, 8, 64).astype(np.float64)
-    scales, factors = factored_scales(rows, np.arange(64) // 16, strategy, None)
-    limit, steps = strategy.weight_limit, scales[:, None] * factors
-    assert factors.min() >= 1 and factors.max() <= strategy.most_factor
-    assert limit * strategy.most_factor == strategy.largest(bits) <= 127
+    rule = strategy.weights
+    scales, factors = factored_scales(rows, np.arange(64) // 16, rule, None)
+    limit, steps = rule.limit, scales[:, None] * factors
+    assert factors.min() >= 1 and factors.max() <= rule.most_factor
+    assert limit * rule.most_factor == strategy.largest(bits) <= 127
     assert all(len(set(row[n : n + 16].tolist())) == 1 for row in factors for n in range(0, 64, 16))
     whole = np.clip(np.rint(rows / steps), -limit, limit)
-    plain = weight_scales(rows, strategy)[:, None]
+    plain = weight_scales(rows, rule)[:, None]
     before = np.clip(np.rint(rows / plain), -limit, limit)
     error, other = (np.square(rows - a).sum() for a in (whole * steps, before * plain))
     assert error < 0.9 * other
@@ -78,7 +79,7 @@ def test_important_weights_err_less() -> None:
     importance = np.where(np.arange(32) % 16 < 4, 100.0, 0.01)[None]
     errors = []
     for given in (importance, None):
-        scales, factors = factored_scales(rows, groups, GROUPED, given)
+        scales, factors = factored_scales(rows, groups, GROUPED.weights, given)
         steps = scales[:, None] * factors
         found = np.clip(np.rint(rows / steps), -7, 7) * steps
         errors.append(float((np.square(rows - found) * importance).sum()))
@@ -88,7 +89,8 @@ def test_important_weights_err_less() -> None:
 def test_zeros_and_one_scale_for_all_channels() -> None:
     rows = np.zeros((3, 32))
     rows[1] = 1.0
-    scales, factors = factored_scales(rows, np.arange(32) // 16, replace(GROUPED, per_channel=False), None)
+    one_scale = replace(GROUPED, per_channel=False).weights
+    scales, factors = factored_scales(rows, np.arange(32) // 16, one_scale, None)
     assert np.isfinite(scales).all() and len(set(scales.tolist())) == 1 and factors.min() >= 1
 
 

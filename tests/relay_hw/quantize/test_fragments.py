@@ -38,7 +38,7 @@ def test_fragments_see_every_call() -> None:
     names = list(fragment_modules(mod))
     assert len(names) == 1
     data = recurrent.sequences(2, 3, 16)
-    seen = record(mod, names, INT8, {"x": data.reshape(-1, 1, 16)})[names[0]]
+    seen = record(mod, names, {"x": data.reshape(-1, 1, 16)})[names[0]]
     params = {p.name_hint: p.tensor_type.static_shape for p in mod[names[0]].params}
     assert {name: len(values) // (params[name] or (1,))[0] for name, values in seen.items()} == dict.fromkeys(params, 6)
     counters = next(values for name, values in seen.items() if values.dtype == np.int32)
@@ -108,7 +108,7 @@ def test_merged_sums_compute_the_same(count: int, batch: int, sizes: list[int], 
         f"x{k}": (rng.normal(size=(4 * batch, size)) * scale).astype("float32")
         for k, (size, scale) in enumerate(zip(sizes, scales, strict=True))
     }
-    new = merge_sums(mod, INT8, values)
+    new = merge_sums(mod, values)
     dense = [
         n
         for n in post_order(new["main"].body)
@@ -128,7 +128,7 @@ def test_merged_inputs_fill_one_range() -> None:
     rng = np.random.default_rng(0)
     mod = sum_of_layers(rng, 2, 1, [16, 16], False)
     data = {"x0": rng.normal(size=(64, 16)).astype("float32"), "x1": 1e-3 * rng.normal(size=(64, 16)).astype("float32")}
-    new = merge_sums(mod, INT8, data)
+    new = merge_sums(mod, data)
     factor = [n.args[1] for n in post_order(new["main"].body) if isinstance(n, Call) and n.op.name == "multiply"]
     assert len(factor) == 1 and 512 <= float(factor[0].data) <= 2048
     assert np.log2(float(factor[0].data)) % 1 == 0
@@ -147,4 +147,4 @@ def test_sums_with_other_readers_or_shapes_stay() -> None:
     ):
         mod = InferType()(relay.IRModule({"main": Function([x], body)}))
         assert find_sums(mod["main"]) == []
-        assert merge_sums(mod, INT8, {"x": np.ones((1, 4), "float32")}) is mod
+        assert merge_sums(mod, {"x": np.ones((1, 4), "float32")}) is mod

@@ -116,50 +116,49 @@ def test_rows_times_columns_is_the_convolution(layouts, groups):
 
 @pytest.mark.parametrize("rounding", list(WeightRounding))
 def test_weights_round_by_the_rule(rounding):
-    strategy = Strategy("s", weight_rounding=rounding, seed=3)
+    rule = Strategy("s", weight_rounding=rounding, seed=3).weights
     weight = np.array([[0.5, 1.5, -0.5, -1.5, 0.25, 0.75, -2.0, 126.7, 500.0]])
-    found = quantize_weight(weight, np.ones(1), strategy, [1])[0].tolist()
-    rules = {
+    found = quantize_weight(weight, np.ones(1), rule, [1])[0].tolist()
+    wanted = {
         WeightRounding.HALF_UP: [1, 2, 0, -1, 0, 1, -2, 127, 127],
         WeightRounding.HALF_AWAY: [1, 2, -1, -2, 0, 1, -2, 127, 127],
         WeightRounding.FLOOR: [0, 1, -1, -2, 0, 0, -2, 126, 127],
     }
     nearest = (WeightRounding.HALF_EVEN, WeightRounding.ADAROUND, WeightRounding.GPTQ)
-    rules |= {rule: [0, 2, 0, -2, 0, 1, -2, 127, 127] for rule in nearest}
+    wanted |= {one: [0, 2, 0, -2, 0, 1, -2, 127, 127] for one in nearest}
     if rounding is not WeightRounding.STOCHASTIC:
-        assert found == rules[rounding]
+        assert found == wanted[rounding]
         return
     assert found[6:7] == [-2] and found[8] == 127 and found[0] in (0, 1)
-    assert found == quantize_weight(weight, np.ones(1), strategy, [1])[0].tolist()
+    assert found == quantize_weight(weight, np.ones(1), rule, [1])[0].tolist()
 
 
 def test_stochastic_rounding_is_right_in_the_mean_and_follows_its_seed():
     weight = np.full((1, 20_000), 0.3)
-    strategy = Strategy("s", weight_rounding=WeightRounding.STOCHASTIC)
-    first = quantize_weight(weight, np.ones(1), strategy)
+    rule = Strategy("s", weight_rounding=WeightRounding.STOCHASTIC).weights
+    first = quantize_weight(weight, np.ones(1), rule)
     assert abs(first.mean() - 0.3) < 0.02 and set(np.unique(first)) == {0, 1}
-    assert (first != quantize_weight(weight, np.ones(1), replace(strategy, seed=1))).any()
-    assert (first != quantize_weight(weight, np.ones(1), strategy, [5])).any()
+    assert (first != quantize_weight(weight, np.ones(1), replace(rule, seed=1))).any()
+    assert (first != quantize_weight(weight, np.ones(1), rule, [5])).any()
 
 
 def test_weight_ranges_of_least_error_err_less():
     weight = np.random.default_rng(0).standard_t(3, (4, 200))
     errors = {}
     for kind in WeightRange:
-        strategy = Strategy("s", weight_bits=4, weight_range=kind)
-        scales = weight_scales(weight, strategy)
-        errors[kind] = np.square(quantize_weight(weight, scales[:, None], strategy) * scales[:, None] - weight).sum(
-            axis=1
-        )
+        rule = Strategy("s", weight_bits=4, weight_range=kind).weights
+        scales = weight_scales(weight, rule)
+        rounded = quantize_weight(weight, scales[:, None], rule) * scales[:, None]
+        errors[kind] = np.square(rounded - weight).sum(axis=1)
     assert (errors[WeightRange.MSE] <= errors[WeightRange.MAX]).all()
     assert errors[WeightRange.MSE].sum() < 0.8 * errors[WeightRange.MAX].sum()
 
 
 def test_biases_of_few_bits_are_multiples_of_a_power_of_two():
     given = QParams(2.0**-4, 0, -128, 127)
-    strategy = Strategy("s", bias_bits=8, power_of_two=True, per_channel=False)
+    rule = Strategy("s", bias_bits=8, power_of_two=True, per_channel=False).weights
     bias = np.array([0.9, -0.33, 0.004])
-    layer = layer_weights(np.ones((3, 2)), bias, given, strategy, "x")
+    layer = layer_weights(np.ones((3, 2)), bias, given, rule, "x")
     held = layer.unfolded * given.scale * layer.scales
     np.testing.assert_allclose(held, np.rint(bias * 128) / 128, atol=given.scale * layer.scales[0] / 2)
 

@@ -86,7 +86,7 @@ def test_activation_params_hold_the_range_and_zero(a, b, name, width):
     low, high = min(a, b), max(a, b)
     base = find_strategy(name)
     params = activation_params(low, high, Strategy("t", activation_bits=width, symmetric=base.symmetric,
-                                                   power_of_two=base.power_of_two))  # fmt: skip
+                                                   power_of_two=base.power_of_two).activations)  # fmt: skip
     assert params.low == -(2 ** (width - 1)) and params.high == 2 ** (width - 1) - 1
     assert params.low <= params.zero_point <= params.high
     assert params.quantize(0.0) == params.zero_point
@@ -114,16 +114,17 @@ def test_quantize_is_what_the_operator_does(value, zero_point):
     assert int(found) == QParams(scale, zero_point, -128, 127).quantize(value)
 
 
+INT8 = find_strategy("int8").weights
 weights = st.lists(st.lists(st.floats(-1e4, 1e4, width=32), min_size=3, max_size=3), min_size=1, max_size=4)
 
 
 @settings(max_examples=200, deadline=None)
 @given(weights, st.integers(2, 8), st.booleans())
 def test_weights_are_the_nearest_integers(rows, width, per_channel):
-    strategy = Strategy("t", weight_bits=width, per_channel=per_channel)
+    rule = Strategy("t", weight_bits=width, per_channel=per_channel).weights
     weight = np.array(rows, np.float32)
-    scales = weight_scales(weight, strategy)
-    integers = quantize_weight(weight, scales[:, None], strategy).astype(np.float64)
+    scales = weight_scales(weight, rule)
+    integers = quantize_weight(weight, scales[:, None], rule).astype(np.float64)
     assert np.abs(integers).max() <= 2 ** (width - 1) - 1
     error = np.abs(integers * scales[:, None] - weight)
     assert (error <= scales[:, None] * (0.5 + 1e-4)).all()
@@ -144,9 +145,9 @@ def test_no_accumulator_can_overflow(rows, bias, scale, zero_point, name, per_ch
     weight = np.array(rows, np.float32)
     bias = np.array(bias[: len(rows)])
     base = find_strategy(name)
-    strategy = Strategy("t", per_channel=per_channel, power_of_two=base.power_of_two)
+    rule = Strategy("t", per_channel=per_channel, power_of_two=base.power_of_two).weights
     given_params = QParams(scale, zero_point, -128, 127)
-    layer = layer_weights(weight, bias, given_params, strategy, "conv")
+    layer = layer_weights(weight, bias, given_params, rule, "conv")
     rows = layer.weight.astype(int).tolist()
     for row, folded, s, b in zip(rows, layer.bias.tolist(), layer.scales, bias, strict=True):
         extremes = [x * sum(row) for x in (-128, 127)]
@@ -160,10 +161,10 @@ def test_no_accumulator_can_overflow(rows, bias, scale, zero_point, name, per_ch
 
 def test_numbers_that_are_not_finite_are_refused():
     with pytest.raises(QuantizeError, match="weight and bias of conv_1 must be finite, not infinite or NaN"):
-        layer_weights(np.array([[np.nan]]), np.zeros(1), QParams(1.0, 0, -128, 127), find_strategy("int8"), "conv_1")
+        layer_weights(np.array([[np.nan]]), np.zeros(1), QParams(1.0, 0, -128, 127), INT8, "conv_1")
 
 
 def test_a_channel_of_zeros_keeps_its_bias():
-    layer = layer_weights(np.zeros((1, 4)), np.array([3.25]), QParams(0.5, -128, -128, 127), find_strategy("int8"), "c")
+    layer = layer_weights(np.zeros((1, 4)), np.array([3.25]), QParams(0.5, -128, -128, 127), INT8, "c")
     assert layer.weight.tolist() == [[0] * 4]
     assert layer.bias[0] * 0.5 * layer.scales[0] == pytest.approx(3.25, rel=1e-6)

@@ -93,12 +93,15 @@ def test_divergence_keeps_an_even_distribution_and_cuts_a_lonely_value():
 def test_every_range_lies_within_what_was_seen(items, calibration, symmetric):
     if calibration is Calibration.GLOBAL:
         return
-    low, high = _seen(make_observer(Strategy("s", calibration=calibration, symmetric=symmetric)), items)
+    low, high = _seen(make_observer(Strategy("s", calibration=calibration, symmetric=symmetric).activations), items)
     assert min(items + [0.0]) <= low <= high <= max(items + [0.0])
 
 
 def test_a_global_range_needs_no_values():
-    assert make_observer(Strategy("s", calibration=Calibration.GLOBAL, global_scale=4.0)).limits() == (-4.0, 4.0)
+    assert make_observer(Strategy("s", calibration=Calibration.GLOBAL, global_scale=4.0).activations).limits() == (
+        -4.0,
+        4.0,
+    )
 
 
 def test_the_histogram_has_every_value_in_its_bin():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import pytest
 from hypothesis import given
@@ -37,7 +37,7 @@ def test_the_default_is_what_the_contract_says():
     assert first.name == "int8"
     assert (first.weight_bits, first.activation_bits, first.multiplier_bits) == (8, 8, 31)
     assert first.per_channel and not first.symmetric and first.rounding == "half_up"
-    assert first.activation_range == (-128, 127) and first.weight_limit == 127
+    assert (first.activations.low, first.activations.high, first.weights.limit) == (-128, 127, 127)
 
 
 def test_names_are_unique_and_found():
@@ -61,6 +61,8 @@ def test_formats_without_hardware_say_so():
 def test_only_recipes_that_read_data_need_it():
     assert find_strategy("int8").needs_data and find_strategy("w4a8-gptq").needs_data
     assert not find_strategy("tvm").needs_data and not find_strategy("mxfp4").needs_data
+    exceptions = LayerChoice("x", calibration=Calibration.KL), LayerChoice("x", weight_rounding=WeightRounding.GPTQ)
+    assert all(replace(find_strategy("tvm"), layers=(one,)).needs_data for one in exceptions)
 
 
 def test_exceptions_of_layers():
@@ -75,10 +77,11 @@ def test_exceptions_of_layers():
             LayerChoice("conv_9", quantized=False),
         ),
     )
-    assert strategy.for_layer("dense_1").weight_bits == 4
-    assert strategy.for_layer("dense_1", Place(is_first=True)).weight_bits == 8
+    assert strategy.for_layer("dense_1").weights.limit == 7
+    assert strategy.for_layer("dense_1", Place(is_first=True)).weights.limit == 127
     one = strategy.for_layer("conv_2")
-    assert (one.weight_bits, one.activation_bits, one.calibration, one.layers) == (8, 6, Calibration.KL, ())
+    assert (one.weights.limit, one.activations.bits, one.activations.calibration) == (127, 6, Calibration.KL)
+    assert strategy.weights.at_width(8) == replace(strategy, weight_bits=8).weights
     assert strategy.is_quantized("conv_2") and not strategy.is_quantized("conv_9")
     assert not strategy.is_quantized("dense_1", Place(is_last=True))
     assert Strategy("t", dense_layers=LayerPolicy.FLOAT).is_quantized("x") is True
@@ -86,8 +89,8 @@ def test_exceptions_of_layers():
     assert (
         Strategy("t", depthwise_layers=LayerPolicy.INT8, weight_bits=4)
         .for_layer("x", Place(is_depthwise=True))
-        .weight_bits
-        == 8
+        .weights.limit
+        == 127
     )
 
 
