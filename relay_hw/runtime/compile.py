@@ -28,9 +28,8 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import substitute
 from relay_hw.quantize import Strategy, strategy_values
 from relay_hw.quantize.finite import check_constants
-from relay_hw.quantize.held_back import Kept, realize_checked
+from relay_hw.quantize.held_back import Kept
 from relay_hw.quantize.plan import RULES
-from relay_hw.quantize.prequantized import is_prequantized, realize_prequantized
 from relay_hw.quantize.report import LayerNoise
 from relay_hw.report import report_files
 from relay_hw.runtime.artifact import NETWORK, WEIGHTS, Artifact, load_artifact, write_artifact
@@ -42,10 +41,10 @@ from relay_hw.runtime.manifest import HostLibrary, Manifest, TensorInfo
 from relay_hw.runtime.network import lines_by_span, network_of
 from relay_hw.runtime.options import USUAL, CompileOptions
 from relay_hw.runtime.ports import constant_inputs, inputs_of, outputs_of, single_samples, with_batch
-from relay_hw.runtime.prices import Compiled, layer_prices, needs_prices
+from relay_hw.runtime.prices import Compiled
+from relay_hw.runtime.quantized import Quantized, quantize_network, settle
 from relay_hw.runtime.static_report import HOST_MEMORY, static_report
 from relay_hw.runtime.watch import watched
-from relay_hw.runtime.widths import no_gain
 from relay_hw.support import durable
 from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.accel.rules import NAME as ACCEL
@@ -63,8 +62,6 @@ from relay_hw.transform.pipelines import simplify_pipeline
 
 Calibration = Mapping[str, NDArray[Any]]
 STAGES = ("imported", "simplified", "quantized", "partitioned")
-# The name of the strategy of a model that came with its own integers.
-PREQUANTIZED = "prequantized"
 HOST_ONLY = "the build was compiled with --no-accel: compile it without"
 
 
@@ -195,9 +192,9 @@ def compile_model(
 
     Raises RelayHwError, AccelError: each with one sentence.
     """
-    machine, host = options.find_target(), options.find_host()
-    plan, is_float, accelerate = options.find_strategy(), options.is_float, options.accelerate
-    plan = replace(plan, multiplier_bits=min(plan.multiplier_bits, machine.multiplier_bits))
+    machine, host, strategy = options.find_target(), options.find_host(), options.find_strategy()
+    is_float, accelerate = options.is_float, options.accelerate
+    settled = settle(strategy, machine, accelerate)
     _check_entry(mod)
 
     imported = InferType()(bind_params(mod, params or {}))
@@ -211,51 +208,34 @@ def compile_model(
     if accelerate and not is_float:
         layers = sum(count_products(function.body) for function in simplified.functions.values())
         options.limits.check("layers", f"the layers of {options.name}", layers)
-    if is_float and quantized is None:
-        quantized = simplified
     if not is_float:
         check_constants(imported)
-    kept: tuple[Kept, ...] = ()
-    noise: tuple[LayerNoise, ...] = ()
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    if quantized is None and is_prequantized(single):
-        progress.started("reading the integers of the model")
-        plan, quantized = replace(plan, name=PREQUANTIZED), realize_prequantized(single, plan.multiplier_bits)
-    if quantized is None:
-        progress.started("quantizing")
-        cost = None
-        if accelerate and needs_prices(plan):
-            progress.started("timing layers at each width")
-            build = partial(timed_layers, mod=simplified, target=machine, resident=options.resident)
-            cost = layer_prices(simplified, plan, calibration, build)
-        checked = realize_checked(simplified, plan, calibration, progress=progress, cost=cost)
-        quantized, kept, noise, warnings = checked.realized.mod, checked.kept, checked.noise, checked.warnings
-        wider = no_gain(plan, machine.config) if accelerate and isinstance(machine, AccelTarget) else ""
-        notes = (*checked.realized.notes, *([wider] if wider else []))
-        plan = replace(plan, layers=checked.realized.strategy.layers)
+    if quantized is None and not is_float:
+        build = partial(timed_layers, mod=simplified, target=machine, resident=options.resident)
+        made = quantize_network(single, simplified, settled, calibration, build, progress)
+    else:
+        made = Quantized(simplified if quantized is None else quantized, settled.strategy)
     progress.started("partitioning")
     takes: PartitionRules = machine if accelerate else HostOnly(HOST_ONLY)
     if isinstance(found, str):
         takes = BatchRules(takes, found)
-    partitioned = partition_pipeline(takes, None if is_float else RULES)(quantized)
+    partitioned = partition_pipeline(takes, None if is_float else RULES)(made.mod)
     functions = flat_functions(partitioned)
     others = {n: f for n, f in functions.items() if n != "main"}
     on_device = device_functions(partitioned, machine.name)
     caller = Caller(functions["main"], others, _in_segments(partitioned), tuple(on_device), split.batch if split else 1)
-    inputs, outputs = inputs_of(quantized, calibration), outputs_of(mod, quantized["main"])
+    inputs, outputs = inputs_of(made.mod, calibration), outputs_of(mod, made.mod["main"])
     calls = caller.calls(inputs, calibration)
     request = Request(calls.order, progress, options.resident == "auto", options.tune, options.cache)
     regions = machine.compile(on_device, request) if on_device else {}
 
-    stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, quantized, partitioned), strict=True))
-    if options.host_target is None and host.kind == NUMPY:
-        notes = (*notes, *filter(None, [left_to_numpy(partitioned, functions)]))
-    layers = with_kept(machine.layers(partition_records(partitioned), regions), kept)
+    stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, made.mod, partitioned), strict=True))
+    left = left_to_numpy(partitioned, functions) if options.host_target is None and host.kind == NUMPY else ""
+    layers = with_kept(machine.layers(partition_records(partitioned), regions), made.kept)
     return CompiledModel(
         name=options.name,
         target=machine,
-        strategy=plan,
+        strategy=made.strategy,
         host_target=host,
         stages=stages,
         regions=regions,
@@ -266,10 +246,10 @@ def compile_model(
         outputs=with_batch(outputs, split.outputs, split.batch) if split else outputs,
         caller=caller,
         calls=calls,
-        kept=kept,
-        noise=noise,
-        warnings=(*warnings, *constant_inputs(inputs)),
-        notes=notes,
+        kept=made.kept,
+        noise=made.noise,
+        warnings=(*made.warnings, *constant_inputs(inputs)),
+        notes=(*made.notes, *filter(None, [left])),
     )
 
 
