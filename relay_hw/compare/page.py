@@ -39,7 +39,7 @@ def render_page(found: Findings, layers: Sequence[str] | None = None) -> str:
         ROWS_SCRIPT,
         title=_title(found),
         found=found,
-        numbers=_numbers(found),
+        tiles=_tiles(found),
         columns=columns,
         rows=[_Strategy.of(found, row, columns) for row in found.points],
         machines=list(dict.fromkeys(row.cost.machine for row in found.points if row.cost is not None)),
@@ -57,13 +57,23 @@ def _title(found: Findings) -> str:
     return f"{found.model}: quantization strategies"
 
 
-def _numbers(found: Findings) -> list[str]:
-    """What is known of the float network."""
+def _tiles(found: Findings) -> list[tuple[str, str]]:
+    """Figures of the best strategy, and of the float network."""
     floats = found.float_row
-    numbers = [f"{floats.macs:,} multiply-accumulates", f"{floats.weight_bytes:,} bytes of weights"]
+    best = found[found.best] if found.best is not None else None
+    tiles: list[tuple[str, str]] = []
+    if best is not None:
+        tiles.append((best.name, "best strategy"))
+        if best.test.agreement is not None:
+            tiles.append((share(best.test.agreement), "of samples as in float, by the best"))
+        if best.cost is not None:
+            tiles.append((number(best.cost.cycles), f"cycles a run on {best.cost.config}, by the best"))
+        tiles.append((number(best.weight_bytes), "bytes of weights, of the best"))
     if floats.test.top1 is not None:
-        numbers.insert(0, f"top-1 {share(floats.test.top1)} ({interval(floats.test.top1_interval)} %)")
-    return numbers
+        tiles.append((share(floats.test.top1), f"top-1 in float ({interval(floats.test.top1_interval)} %)"))
+    tiles.append((number(floats.weight_bytes), "bytes of weights in float"))
+    tiles.append((number(floats.macs), "multiply-accumulates"))
+    return tiles
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,14 +39,13 @@ _OTHERS: Final = (
 
 def render_page(found: Findings) -> str:
     """The page."""
-    counts = Counter(row.state for row in found.rows)
     columns = _columns(found)
     return render(
         "explore/templates/explore.html.j2",
         ROWS_SCRIPT,
         title=_title(found),
         found=found,
-        counts=[f"{counts[state]:,} {state.value}" for state in State if counts[state]],
+        tiles=_tiles(found),
         objectives=[objective.value.replace("_", " ") for objective in found.objectives],
         front=_table(found, lead(found.rows, found.front), columns),
         plots=_plots(found),
@@ -58,6 +57,13 @@ def render_page(found: Findings) -> str:
 
 def _title(found: Findings) -> str:
     return f"{found.model}: accelerators"
+
+
+def _tiles(found: Findings) -> list[tuple[str, str]]:
+    """How many points there are, and what became of them."""
+    counts = Counter(row.state for row in found.rows)
+    tiles = [(number(len(found.rows)), "points"), (number(len(found.front)), "on the Pareto front")]
+    return [*tiles, *((number(counts[state]), state.value) for state in State if counts[state])]
 
 
 _Cell = Callable[[Row], str]

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +12,10 @@ import pytest
 from relay_hw.cli.data import save_npz
 from relay_hw.cli.main import main
 from relay_hw.runtime.artifact import load_artifact
+from tests.relay_hw.report.browser import BEYOND, SMALL, WIDTHS, Open, Page, axe_problems, needs_axe, needs_browser
 from tests.relay_hw.small_models import images, save_branches
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = [
-    pytest.mark.skipif(find_spec("playwright") is None, reason="playwright is not installed (extra test)"),
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium on PATH (Debian: apt-get install chromium)"),
-]
-needs_axe = pytest.mark.skipif(
-    find_spec("axe_playwright_python") is None, reason="axe-playwright-python is not installed (extra test)"
-)
-WIDTHS = (400, 1280, 1920)
-Page = Any
-Open = Callable[..., Page]
+pytestmark = needs_browser
 
 
 @pytest.fixture(scope="module")
@@ -42,37 +30,14 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
 @pytest.fixture
-def opened(browser: Any, build: Path) -> Iterator[Open]:
-    """Opens the page; at the end nothing may have been fetched or complained about."""
-    contexts: list[Any] = []
-    said: list[str] = []
-    asked: list[str] = []
+def opened(open_file: Open, build: Path) -> Open:
+    """Opens the page of the build, or another file."""
 
     def open_page(width: int = 1280, scheme: str = "light", file: Path | None = None, **options: Any) -> Page:
-        contexts.append(browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **options))
-        page = contexts[-1].new_page()
-        page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto((file or build / "report.html").as_uri())
-        page.wait_for_selector("html[data-ready]", state="attached")
-        return page
+        return open_file(file or build / "report.html", width, scheme, **options)
 
-    yield open_page
-    for context in contexts:
-        context.close()
-    assert said == [] and all(url.endswith("report.html") for url in asked)
+    return open_page
 
 
 def rows(build: Path) -> list[dict[str, Any]]:
@@ -262,42 +227,6 @@ def test_the_detail_shows_sources_and_numbers(opened: Open, build: Path) -> None
     assert sum(node["scale"] is not None for node in network) == 4
 
 
-# Elements that are wider than the window, or whose text is wider than they are, but for those that scroll.
-BEYOND = """() => {
-  const scrolls = (node) => ["auto", "scroll"].includes(getComputedStyle(node).overflowX);
-  const inside = (node) => node && (scrolls(node) || inside(node.parentElement));
-  const found = [];
-  for (const node of document.querySelectorAll("body *")) {
-    const box = node.getBoundingClientRect();
-    if (!box.width || inside(node)) continue;
-    const isBlock = node instanceof HTMLElement && getComputedStyle(node).display !== "inline";
-    const wide = isBlock && node.scrollWidth > node.clientWidth + 1;
-    if (box.right > innerWidth + 0.5 || box.left < -0.5 || wide) found.push(node.outerHTML.slice(0, 120));
-  }
-  for (const text of document.querySelectorAll(".node text")) {
-    if (!text.textContent || getComputedStyle(text).display === "none") continue;
-    const [own, box] = [text.getBoundingClientRect(), text.parentElement.querySelector("rect").getBoundingClientRect()];
-    if (own.left < box.left || own.right > box.right + 0.5 || own.bottom > box.bottom) found.push(text.textContent);
-  }
-  for (const text of document.querySelectorAll(".plot text")) {
-    const [own, box] = [text.getBoundingClientRect(), text.closest("svg").getBoundingClientRect()];
-    if (own.left < box.left - 0.5 || own.right > box.right + 0.5) found.push(text.textContent);
-  }
-  return found;
-}"""
-SMALL = """() => {
-  const found = [];
-  for (const node of document.querySelectorAll("body *")) {
-    const own = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
-    if (!own || !node.getClientRects().length || ["SCRIPT", "TITLE", "title"].includes(node.tagName)) continue;
-    const scale = node.getScreenCTM ? node.getScreenCTM().a || 1 : 1;
-    const size = parseFloat(getComputedStyle(node).fontSize) * Math.abs(scale);
-    if (size < 11) found.push(`${size} ${node.outerHTML.slice(0, 100)}`);
-  }
-  return found;
-}"""
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 def test_nothing_lies_beyond_its_box_and_letters_can_be_read(opened: Open, build: Path, width: int) -> None:
     page = opened(width)
@@ -314,13 +243,9 @@ def test_nothing_lies_beyond_its_box_and_letters_can_be_read(opened: Open, build
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
 def test_axe_finds_nothing(opened: Open, build: Path, scheme: str, width: int) -> None:
-    from importlib.resources import files
-
     page = opened(width, scheme, bypass_csp=True)
     page.locator(".node.device").nth(1).click()
-    page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
-    found = page.evaluate("axe.run(document).then((result) => result.violations)")
-    assert [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in found] == []
+    assert axe_problems(page) == []
 
 
 def test_it_prints(opened: Open, build: Path) -> None:
@@ -362,15 +287,11 @@ def test_two_builds_side_by_side(opened: Open, build: Path, tmp_path: Path) -> N
 @needs_axe
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_in_two_builds(opened: Open, build: Path, tmp_path: Path, scheme: str) -> None:
-    from importlib.resources import files
-
     file = tmp_path / "report.html"
     assert main(["diff", str(build), str(build), "-o", str(file)]) == 0
     page = opened(1280, scheme, file=file, bypass_csp=True)
     page.locator("#network-b .node.device").nth(1).click()
-    page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
-    found = page.evaluate("axe.run(document).then((result) => result.violations)")
-    assert [(one["id"], [node["html"][:120] for node in one["nodes"]]) for one in found] == []
+    assert axe_problems(page) == []
 
 
 def test_a_frame_in_a_notebook_grows_to_its_page(browser: Any, build: Path, tmp_path: Path) -> None:
