@@ -60,6 +60,9 @@ test-networks: $(READY) ## every network of examples/models on every device (min
 test-training: $(READY) ## figure 4 of the first Relay paper: train, export, compile, run (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/examples/test_python_examples.py $(FLAGS)
 
+test-notebooks: $(READY) ## execute every notebook of examples/notebooks (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/examples/test_notebooks.py $(FLAGS)
+
 test-executions: $(READY) ## 2,000 programs through each pass: nothing is executed more often (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/transform/test_executions.py $(FLAGS)
 
@@ -128,6 +131,8 @@ format: $(READY)
 
 types: $(READY)
 	$(BIN)/basedpyright --level error --pythonpath $(BIN)/python
+	@# The example stands for scripts of users, who may have the other checker.
+	$(BIN)/mypy --strict --follow-imports=silent --no-error-summary --cache-dir build/mypy examples/digits.py
 
 rtl-lint: $(READY)
 	$(BIN)/python scripts/lint_rtl.py
@@ -168,7 +173,7 @@ area-points: $(READY) ## synthesise what the area model is fitted to, and fit it
 lock: ## renew requirements.lock and scripts/aarch64.lock, versions and hashes, by uv (pip install uv)
 	printf 'setuptools>=77\nwheel\n' | uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-header \
 	  --generate-hashes --no-annotate --extra test --extra lint --extra fpga \
-	  --extra explore --extra mcp --extra docs -o requirements.lock pyproject.toml -
+	  --extra explore --extra mcp --extra docs --extra notebooks -o requirements.lock pyproject.toml -
 	echo ziglang | uv pip compile --quiet --upgrade --universal --python-version 3.10 --no-header --generate-hashes \
 	  --no-annotate -o scripts/aarch64.lock -
 

@@ -19,11 +19,12 @@ from relay_hw.report.difference import Pair, difference
 from relay_hw.runtime.archive import Archive
 from relay_hw.runtime.artifact import Artifact, load_artifact
 from relay_hw.runtime.compile import compile_model
+from relay_hw.runtime.explanation import Explanation, Loss, Outcome, loss_text
 from relay_hw.runtime.folder import MANIFEST
 from relay_hw.runtime.models import load_model
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.profile import timed_report
-from relay_hw.runtime.why import Explanation, Loss, Outcome, cause_text, explain
+from relay_hw.runtime.why import explain
 from relay_hw.support.names import one_of
 from relay_hw.target.accel.changes import read_change
 from relay_hw.target.partition import HOST
@@ -199,7 +200,7 @@ def _layer(report: Report, row: LayerRow) -> Answer:
 
 def _loss(loss: Loss) -> Answer:
     most_in = dict(loss.layers[:1])
-    return {"cause": str(loss.cause), "cycles": loss.cycles, "what": cause_text(loss), "most_in": most_in}
+    return {"cause": str(loss.cause), "cycles": loss.cycles, "what": loss_text(loss), "most_in": most_in}
 
 
 def _change(outcome: Outcome) -> Answer:

@@ -6,23 +6,32 @@ In: a compiled model or a build folder, the name of a device. Out: inputs by nam
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from relay_hw.accel.sim.cycle import CycleDevice
+from relay_hw.accel.sim.dram_timing import memory_model
+from relay_hw.accel.sim.names import CYCLE
 from relay_hw.backend.store import type_from_json
 from relay_hw.errors import InputError
 from relay_hw.interp.values import to_value
 from relay_hw.ir.types import TensorType
+from relay_hw.report import Profile
 from relay_hw.runtime.artifact import Artifact, load_artifact
 from relay_hw.runtime.compile import CompiledModel
 from relay_hw.runtime.execute import Executor
+from relay_hw.runtime.explanation import Explanation
 from relay_hw.runtime.folder import new_folder
 from relay_hw.runtime.manifest import TensorInfo
 from relay_hw.runtime.opened import open_session
+from relay_hw.runtime.profile import profile
 from relay_hw.runtime.result import Result
+from relay_hw.runtime.why import explain
 from relay_hw.support.names import one_of
+from relay_hw.target.accel.changes import read_change
 from relay_hw.target.base import Session
 
 
@@ -107,6 +116,26 @@ class Module:
     def result(self) -> Result | None:
         """Details of the last run: launches, cycles, seconds of each segment; None before the first run."""
         return self._result
+
+    # Cycles
+
+    def profile(self) -> Profile:
+        """Cycles, bytes and lost cycles of each layer in an inference, from the cycle simulator; no data is needed.
+
+        Raises InputError for another target than accel.
+        """
+        artifact = self.artifact
+        memory = memory_model(artifact.manifest.memory_model)
+        return profile(artifact, CycleDevice(artifact.config, memory, data=False), CYCLE)
+
+    def explain(self, changes: Sequence[str] = ()) -> Explanation:
+        """Why cycles are lost, and how many an inference would take on other hardware.
+
+        `changes`: each such as `axi_data_bits=128,latency=50`; none: those that fit the losses. Raises InputError.
+        """
+        artifact = self.artifact
+        memory = memory_model(artifact.manifest.memory_model)
+        return explain(artifact, changes=[read_change(text, artifact.config, memory) for text in changes] or None)
 
     # Builds
 

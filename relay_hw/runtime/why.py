@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from relay_hw import tensorize
@@ -24,10 +24,11 @@ from relay_hw.accel.sim.dram_timing import MemoryModel, memory_model
 from relay_hw.accel.sim.names import CYCLE
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
-from relay_hw.report import Report, percent
+from relay_hw.report import Report
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import device_functions
-from relay_hw.runtime.effects import Spent, cause_changes, reloads_in, spent_in, total_spent, why_it_differs
+from relay_hw.runtime.effects import Spent, reloads_in, spent_in, total_spent
+from relay_hw.runtime.explanation import Bound, Explanation, Loss, Outcome
 from relay_hw.runtime.profile import measured_report, time_regions
 from relay_hw.runtime.region_run import RegionRun
 from relay_hw.support.progress import SILENT, Progress
@@ -43,76 +44,6 @@ from relay_hw.transform.infer_type import InferType
 LEAST = 0.002
 LAYERS = 3
 _TRYING: Final = "trying changes"
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """Cycles of one cause. `layers`: those that lose most; `parts`: by scratchpad that was loaded, by full queue, or,
-    of FILL, by causes of their own."""
-
-    cause: Cause
-    cycles: int
-    layers: tuple[tuple[str, int], ...]
-    parts: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Cycles by cause and bytes of an inference after a change; None if it is impossible, `reason` says why.
-    `programs` ran on `config` and `memory`."""
-
-    change: Change
-    spent: Spent | None
-    reason: str
-    config: AccelConfig
-    memory: MemoryModel
-    programs: Mapping[str, Program]
-
-    @property
-    def cycles(self) -> int | None:
-        """Total cycles; None if the change is impossible."""
-        return None if self.spent is None else self.spent.cycles
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A lower bound on the cycles of an inference with these programs, or of this model."""
-
-    text: str
-    cycles: int
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """`report` and `spent`: the build as it is, on `config`. `losses`: largest first."""
-
-    report: Report
-    config: AccelConfig
-    spent: Spent
-    losses: tuple[Loss, ...]
-    outcomes: tuple[Outcome, ...]
-    bounds: tuple[Bound, ...]
-
-    @property
-    def cycles(self) -> int:
-        """Cycles of the build as it is."""
-        return self.report.cycles or 0
-
-    def effect(self, outcome: Outcome) -> dict[Cause, int]:
-        """Change of cycles by cause, the largest first."""
-        return cause_changes(self.spent, outcome.spent) if outcome.spent is not None else {}
-
-    def sentence(self, outcome: Outcome) -> str:
-        """A sentence: what a change did and why, or why it is impossible."""
-        if outcome.spent is None:
-            return f"{outcome.change.text} is not possible: {outcome.reason}"
-        more = outcome.spent.cycles - self.cycles
-        if not more:
-            return f"{outcome.change.text} makes no difference"
-        share = percent(abs(more) / self.cycles) if self.cycles else "-"
-        does = "costs" if more > 0 else "saves"
-        why = why_it_differs(self.spent, outcome.spent, self.config, outcome.config)
-        return f"{outcome.change.text} {does} {abs(more):,} cycles ({share}): {why}"
 
 
 def explain(
@@ -266,9 +197,3 @@ def _bounds(artifact: Artifact, report: Report, runs: Sequence[RegionRun], memor
         cycles = (reads + writes) * memory.sdram.beat_cycles(artifact.config)
         found.append(Bound("nothing but reads and writes on the memory chip", cycles))
     return tuple(sorted(found, key=lambda bound: -bound.cycles))
-
-
-def cause_text(loss: Loss) -> str:
-    """A cause in words, with the scratchpads or queues that it came from."""
-    parts = ", ".join(f"{name} {cycles:,}" for name, cycles in loss.parts.items() if cycles)
-    return loss.cause.meaning + (f" ({parts})" if parts else "")

@@ -8,12 +8,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from examples import attention_generator, figure4
+from examples import attention_generator, digits, figure4
 from relay_hw import fromtext, save_json
 from relay_hw.frontend.python import relay
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import RefCreate, RefRead, RefWrite
 from relay_hw.ir.visit import post_order
+
+
+def test_a_first_script(capsys: pytest.CaptureFixture[str]) -> None:
+    digits.main(["--images", "5"])
+    shown = capsys.readouterr().out
+    assert "100.0% of 5 images are read right" in shown and "4,211 cycles an inference" in shown
+    assert "int8-pow2" in shown and "cycles on the faster of two small accelerators" in shown
 
 
 def accuracy(model, images: np.ndarray, labels: np.ndarray) -> float:

@@ -97,7 +97,14 @@ WRITERS: dict[str, dict[str, str]] = {
         "param.type": "in a sentence",
     },
     "relay_hw/cli/values.py": {"index": "a number", "what": "in a sentence"},
-    "relay_hw/cli/why.py": {"report.launches": "a number"},
+    "relay_hw/runtime/explanation.py": {
+        "report.launches": "a number",
+        "outcome.change.text": "sentences are quoted by those who show them",
+        "outcome.reason": "sentences are quoted by those who show them",
+        "why": "sentences are quoted by those who show them",
+        "self.report.model": "in a short text of an object",
+        "name": "of a scratchpad or queue",
+    },
     "accel/fpga/part_top.py": {"key": "a parameter of vta_top", "value": "a number"},
     "accel/fpga/vendor/ip.py": {"key": "a parameter of vta_top", "value": "a number"},
     "accel/fpga/vendor/project.py": {
@@ -142,7 +149,7 @@ PRINTERS = {
 
 
 def house(path: str) -> House:
-    others = TEXT if "/cli/" in path or path.endswith(("text.py", "table.py")) else set[str]()
+    others = TEXT if "/cli/" in path or path.endswith(("text.py", "table.py", "explanation.py")) else set[str]()
     return House(QUOTES, NUMBERS | others, FIXED)
 
 

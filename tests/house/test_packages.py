@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 ROW = re.compile(r"^\| ([a-z0-9-]+) \| ([a-z, ]+) \| ([^|]+) \|$", re.M)
 FAMILIES = ("Apache", "BSD", "ISC", "MIT", "MPL", "PSF")
 # Extras that `make setup` installs.
-INSTALLED = ("test", "lint", "fpga", "explore", "docs")
+INSTALLED = ("test", "lint", "fpga", "explore", "docs", "notebooks")
 
 
 def named() -> dict[str, list[str]]:

@@ -19,8 +19,9 @@ from relay_hw.errors import InputError
 from relay_hw.frontend import from_onnx
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
+from relay_hw.runtime.explanation import Explanation, Outcome
 from relay_hw.runtime.options import CompileOptions
-from relay_hw.runtime.why import LEAST, Explanation, Outcome, explain
+from relay_hw.runtime.why import LEAST, explain
 from relay_hw.target.accel.changes import Change, read_change, usual_changes
 
 Build = tuple[CompiledModel, Artifact]
