@@ -91,7 +91,8 @@ module vta_csr #(
       busy_q <= busy;
       if (launch || reset) done_q <= 1'b0;
       else if (run_o && done_i) done_q <= 1'b1;
-      abort_q <= abort_soon_o;
+      // a reset in the cycle in which the program ends has nothing left to stop
+      abort_q <= abort_soon_o && busy;
     end
 
   // what the registers of the host take: where alignment is asked, the bits below it are zero

@@ -139,6 +139,20 @@ async def resets_while_busy_after_draining(dut: Dut) -> None:
 
 
 @cocotb.test()
+async def a_reset_as_the_program_ends_leaves_the_next_launch_alone(dut: Dut) -> None:
+    await begin(dut)
+    await write(dut, "CONTROL", 1)
+    dut.done_i.value = dut.drained_i.value = 1
+    await write(dut, "CONTROL", 2)
+    dut.done_i.value = 0
+    await settle()
+    assert await read(dut, "STATUS") == 0 and not get(dut.abort_soon_o)
+    await write(dut, "CONTROL", 1)
+    await settle()
+    assert get(dut.run_o) and await read(dut, "STATUS") == BUSY
+
+
+@cocotb.test()
 async def watchdog_bites_at_its_limit(dut: Dut) -> None:
     await begin(dut)
     for limit, cycles, bites in ((0, 1 << 31, 0), (0, 0, 0), (100, 99, 0), (100, 100, 1), (100, 200, 1)):
