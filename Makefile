@@ -123,7 +123,7 @@ test-schedules: $(READY) ## choices of tiles against the best of all legal ones,
 test-cycles: $(READY) ## cycles of every network against scripts/cycles.json (FLAGS=--time: and seconds of compiling), many minutes
 	$(BIN)/python scripts/bench_compile.py $(FLAGS)
 
-lint: format types rtl-lint gen ## check style, types, Verilog and generated files
+lint: format types rtl-lint formal-quick gen ## check style, types, Verilog, its quick proofs and generated files
 
 format: $(READY)
 	$(BIN)/ruff check .
@@ -136,6 +136,13 @@ types: $(READY)
 
 rtl-lint: $(READY)
 	$(BIN)/python scripts/lint_rtl.py
+
+formal: $(READY) ## prove every property of the Verilog's modules, and that mistakes in them are found (minutes)
+	$(BIN)/python scripts/formal.py $(FLAGS)
+	$(BIN)/python -m pytest -q -s -m long tests/accel/rtl/test_properties.py
+
+formal-quick: $(READY)
+	$(BIN)/python scripts/formal.py --quick
 
 gen: $(READY)
 	$(BIN)/python scripts/gen.py --check

@@ -1,0 +1,102 @@
+"""Properties of modules: each has a sentence, the quick ones hold, and a module with a mistake does not have them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from relay_hw.accel.fpga.parts import FlowError
+from relay_hw.accel.sim.verilator import rtl_files
+from scripts import formal
+
+PATHS = sorted(formal.PROPERTIES.glob("*.v"))
+MODULES = {path.stem: path for path in rtl_files()}
+# A mistake in each module, which its properties find: a module, what is there, what stands there by mistake.
+MISTAKES = (
+    ("vta_count", "any_q   <= add_i || !one_o;", "any_q   <= add_i || one_o;"),
+    ("vta_fifo", ".we_i   (!full_o),\n          .waddr_i(write_q),\n          .wdata_i(data_i[WIDTH-1:EARLY])",
+     ".we_i   (push_i && full_o),\n          .waddr_i(write_q),\n          .wdata_i(data_i[WIDTH-1:EARLY])"),
+    ("vta_sems", "alone_3 = able_3 && !(able_1 && meet_13)", "alone_3 = able_3 && !(able_1 && meet_12)"),
+    ("vta_read_arb", "&& !full && !stop_i", "&& !stop_i"),
+    ("vta_axil", "(whole_q && write_known_i) ? OKAY", "(whole_q || write_known_i) ? OKAY"),
+    ("vta_dma_walk", "&& left_d[5:0] <= limit_d", "&& left_d[5:0] < limit_d"),
+    ("vta_dma_merge", "x_one_o && (y_i == 16'd1", "(y_i == 16'd1"),
+    ("vta_once", "UOP_END] - 16'd1", "UOP_END]"),
+    ("vta_multiples", "~one + 10'd1", "~one"),
+    ("vta_nibble", "{upper, 2'b00}", "{upper[8:0], 3'b000}"),
+    ("vta_widen", "beat_i[w*HALF+:HALF]} << LOW;", "beat_i[w*HALF+:HALF]};"),
+    ("vta_fault", "pick_index_q < index_q", "pick_index_q <= index_q"),
+    ("vta_csr", "abort_q <= abort_soon_o && busy;", "abort_q <= abort_soon_o;"),
+    ("vta_store", "ends_q  <= data_load ? data_len == 6'd0", "ends_q  <= data_load ? data_len == 6'd1"),
+    ("vta_requant_lane", "up = shifted[0] && (sticky || !sign);", "up = shifted[0] && (sticky || sign);"),
+)  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def solver() -> None:
+    formal.find_solver()
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_each_property_is_a_sentence_and_is_proven(path: Path) -> None:
+    found, kinds = list(formal.properties(path)), {task.kind for task in formal.tasks(path)}
+    assert sorted(each.number for each in found) == list(range(1, len(found) + 1))
+    assert found and all(each.sentence.endswith(".") for each in found)
+    assert "induction" in kinds and ("bounded" in kinds) == any(not each.is_unbounded for each in found)
+    assert ("cover" in kinds) == (": cover (" in path.read_text())
+
+
+def test_every_file_is_of_a_module_and_has_a_mistake_that_it_finds() -> None:
+    assert {path.stem for path in PATHS} <= set(MODULES)
+    assert {module for module, _, _ in MISTAKES} == {path.stem for path in PATHS}
+
+
+@pytest.mark.parametrize("module", ["vta_count", "vta_axil", "vta_dma_walk"])
+def test_holds(module: str, tmp_path: Path) -> None:
+    formal.prove(next(formal.tasks(formal.PROPERTIES / f"{module}.v")), tmp_path)
+
+
+def find_mistake(module: str, right: str, wrong: str, folder: Path) -> None:
+    """Some task of the module fails where it has the mistake."""
+    text = MODULES[module].read_text()
+    assert text.count(right) == 1
+    changed = folder / f"{module}.v"
+    changed.write_text(text.replace(right, wrong))
+    for number, task in enumerate(formal.tasks(formal.PROPERTIES / f"{module}.v")):
+        work = folder / str(number)
+        work.mkdir()
+        try:
+            formal.prove(task, work, {module: changed})
+        except FlowError as error:
+            assert "Status: FAILED" in str(error)
+            return
+    raise AssertionError(f"no property of {module} finds it")
+
+
+@pytest.mark.parametrize(("module", "right", "wrong"), MISTAKES[:3], ids=lambda each: each if each in MODULES else "")
+def test_a_mistake_is_found(module: str, right: str, wrong: str, tmp_path: Path) -> None:
+    find_mistake(module, right, wrong, tmp_path)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("module", "right", "wrong"), MISTAKES[3:], ids=lambda each: each if each in MODULES else "")
+def test_all_mistakes_are_found(module: str, right: str, wrong: str, tmp_path: Path) -> None:
+    find_mistake(module, right, wrong, tmp_path)
+
+
+def test_an_assertion_without_a_sentence_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "vta_count.v"
+    path.write_text("// induction 1\n\n  always @* p3: assert (any_o);\n")
+    with pytest.raises(ValueError, match=r"vta_count.v must have a sentence for each assertion, not differ in \[3\]"):
+        list(formal.properties(path))
+
+
+def test_an_abstraction_without_a_place_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"vta_requant_lane.v must hold 'product_q <= operand_x .*' once, not 0 times"):
+        formal.with_properties("vta_requant_lane", "module vta_requant_lane; endmodule")
+
+
+def test_the_page_has_every_property() -> None:
+    text = formal.PAGE.read_text()
+    assert formal.page(text) == text, "python scripts/formal.py --write"
