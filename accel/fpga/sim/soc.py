@@ -78,7 +78,7 @@ _LINES: Final = {
     ),
 }
 _TEXT = """\
-// Written by relay_hw's simulation of boards: a board's System and its memory chip.
+// Written by relay_hw's simulation of boards: a board's SoC and its memory chip.
 `timescale 1ns / 1ps
 `default_nettype none
 

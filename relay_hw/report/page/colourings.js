@@ -31,12 +31,12 @@ export function buildColourings(rows) {
   return {
     cycles: {
       name: "cycles",
-      legend: "The fuller the colour, the more of the longest layer's cycles.",
+      legend: "The stronger the colour, the more cycles, relative to the longest layer.",
       share: (row) => row.cycles / most, text: (row) => number(row.cycles), has: (row) => row?.cycles > 0,
     },
     lost: {
       name: "lost cycles",
-      legend: "The fuller the colour, the more cycles without products, of the layer that loses most.",
+      legend: "The stronger the colour, the more cycles without products, relative to the layer that loses most.",
       share: (row) => lostOf(row) / worst, text: (row) => number(lostOf(row)),
       has: (row) => row?.cycles > 0 && Object.keys(row.stalls).length > 0,
     },
@@ -53,13 +53,13 @@ export function differenceColourings(pairs, side) {
   return {
     change: {
       name: "change",
-      legend: "Green: fewer cycles in B, red: more; the fuller the colour, the larger the change. Dashed: in one build alone.",
+      legend: "Green: fewer cycles in B, red: more; the stronger the colour, the larger the change. Dashed: in one build only.",
       share: (pair) => Math.abs(pair.gained) / most, text: (pair) => (pair.gained ? signed(-pair.gained) : "="),
       has: (pair) => pair?.cycles.a > 0 || pair?.cycles.b > 0, kind: (pair) => (pair?.gained > 0 ? "gain" : "loss"),
     },
     cycles: {
       name: "cycles",
-      legend: "The fuller the colour, the more of this build's longest layer's cycles.",
+      legend: "The stronger the colour, the more cycles, relative to this build's longest layer.",
       share: (pair) => pair.cycles[side] / slowest, text: (pair) => number(pair.cycles[side]), has: (pair) => pair?.cycles[side] > 0,
     },
     noise: NOISE,

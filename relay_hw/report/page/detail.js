@@ -21,7 +21,7 @@ export class Detail {
     const found = layer >= 0 ? nodes.filter((one) => one.layer === layer) : nodes.filter((_, k) => k === node);
     const row = this.data.layers[layer];
     if (!row && !found.length) {
-      this.node.replaceChildren(el("p", {}, "Nothing is selected: click a box, a bar, a dot or a row, or use the arrow keys on a view."));
+      this.node.replaceChildren(el("p", {}, "Nothing selected: click a box, a bar, a dot or a row, or press the arrow keys in a view."));
       return;
     }
     const lines = [...(row ? this.figures(row) : []), ...found.flatMap((one) => this.tensor(one))];
@@ -34,11 +34,11 @@ export class Detail {
     const lost = Object.entries(row.stalls).filter(([, cycles]) => cycles > 0).sort((a, b) => b[1] - a[1]).slice(0, MOST_CAUSES);
     const causes = lost.map(([cause, cycles]) => `${cause} ${number(cycles)} (${percent(cycles / row.cycles)})`);
     return [
-      ["runs", row.function ? `${row.where}, in @${row.function}` : row.where],
-      ["why", row.reason],
+      ["runs on", row.function ? `${row.where}, in @${row.function}` : row.where],
+      ["reason", row.reason],
       ["operator", `${plainOperator(row.operator)} ${row.shape}`],
       ["cycles", row.where === "host" ? "" : `${number(row.cycles)}, at least ${number(row.roofline_cycles)}`],
-      ["lost to", causes.join(", ")],
+      ["lost cycles", causes.join(", ")],
       ["MACs", row.macs ? `${number(row.macs)}, array ${percent(row.utilisation)}` : ""],
       ["bytes", row.bytes.total ? `${number(row.bytes.total)}: read ${number(row.bytes.read)}, written ${number(row.bytes.written)}` : ""],
     ];

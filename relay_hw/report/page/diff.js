@@ -1,4 +1,4 @@
-// The page of two builds: a network of each, one selection for both, and what a pair of layers has otherwise.
+// The page of two builds: a network of each, one selection for both, and how a pair of layers differs.
 
 import { el, number } from "./dom.js";
 import { differenceColourings } from "./colourings.js";
@@ -17,7 +17,7 @@ function detail(data) {
   const fill = ({ layer }) => {
     const pair = data.layers[layer];
     if (!pair) {
-      node.replaceChildren(el("p", {}, "Nothing is selected: click a box or a row, or use the arrow keys on a network."));
+      node.replaceChildren(el("p", {}, "Nothing selected: click a box or a row, or press the arrow keys in a network."));
       return;
     }
     const rows = [["cycles", number(pair.cycles.a), number(pair.cycles.b)], ...pair.changes.map((one) => [one.what, one.a, one.b])];
@@ -25,7 +25,7 @@ function detail(data) {
     const head = el("tr", {}, ...["what", "A", "B"].map((text) => el("th", {}, text)));
     const body = rows.map((cells) => el("tr", {}, ...cells.map((text) => el("td", {}, text || "none"))));
     const told = causes.map(([cause, cycles]) => `${cause} ${cycles > 0 ? "+" : ""}${number(cycles)}`).join(", ");
-    node.replaceChildren(el("h3", {}, pair.name), el("p", {}, told ? `Cycles by cause, of B against A: ${told}.` : "Its cycles went to the same causes."),
+    node.replaceChildren(el("h3", {}, pair.name), el("p", {}, told ? `Cycles by cause, B minus A: ${told}.` : "The cycles of both went to the same causes."),
       el("table", {}, el("thead", {}, head), el("tbody", {}, ...body)));
   };
   selection.watch(fill);

@@ -162,7 +162,7 @@ export class Frame {
 }
 
 const HELP = "Plus and minus zoom, left and right move, Home shows all, up and down select layers";
-const HINT = "Drag to zoom, double-click for all; Ctrl and wheel zoom too. Click selects a layer.";
+const HINT = "Drag or Ctrl and wheel to zoom, double-click to show all, click to select a layer.";
 
 // The name of a row, at the left of it.
 export function rowName({ context, left }, text, middle) {

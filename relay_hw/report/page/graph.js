@@ -16,7 +16,7 @@ export class Graph {
     this.boxes = this.graph.nodes.map((node, k) => this.box(node, k));
     this.wires = this.graph.wires.map((wire) => svg("path", { class: "wire", d: path(wire.points) }));
     this.picture = svg("svg", {
-      role: "listbox", tabindex: 0, "aria-label": `Operators of the network${name ? ` ${name}` : ""}. Up and down select the one before or behind`,
+      role: "listbox", tabindex: 0, "aria-label": `Operators of the network${name ? ` ${name}` : ""}. Up and down select the previous or the next`,
       viewBox: `0 0 ${this.graph.width} ${this.graph.height}`,
     }, ...this.wires, ...this.boxes);
     this.room = el("div", { class: "graph" }, this.picture);
@@ -44,7 +44,7 @@ export class Graph {
     if (!this.known(selection.values.colour)) selection.values.colour = Object.keys(this.colourings).find((key) => this.known(key));
     colours.value = selection.values.colour;
     selection.watch(({ colour }) => { colours.value = colour; });
-    return el("div", { class: "tools" }, colours, button("−", "Smaller", zoom(-1)), button("+", "Larger", zoom(1)), button("Fit", "Fit: as wide as there is room", fit));
+    return el("div", { class: "tools" }, colours, button("−", "Zoom out", zoom(-1)), button("+", "Zoom in", zoom(1)), button("Fit", "Fit: fill the width", fit));
   }
 
   known(key) {

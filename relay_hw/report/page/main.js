@@ -53,13 +53,13 @@ function showLayer(launch) {
 function timeTools(data) {
   const launch = () => data.launches[selection.values.launch];
   const choose = el("select", { "aria-label": "Launch", on: { change: (event) => selection.set({ launch: Number(event.target.value) }) } },
-    ...data.launches.map((one, k) => el("option", { value: k }, `@${one.function}, ${number(one.cycles)} cycles, ${number(one.launches)} an inference`)));
+    ...data.launches.map((one, k) => el("option", { value: k }, `@${one.function}, ${number(one.cycles)} cycles, ${number(one.launches)} per inference`)));
   selection.watch((values) => { choose.value = values.launch; });
   return el("div", { class: "tools" }, choose,
     button("◀", "Earlier", () => pan(launch(), -0.5)), button("▶", "Later", () => pan(launch(), 0.5)),
-    button("−", "Less close", () => zoom(launch(), 2)), button("+", "Closer", () => zoom(launch(), 0.5)),
+    button("−", "Zoom out of the cycles", () => zoom(launch(), 2)), button("+", "Zoom into the cycles", () => zoom(launch(), 0.5)),
     button("All", "All: the whole launch", () => show(launch(), 0, launch().cycles)),
-    button("Layer", "Layer: the cycles of the selected layer", () => showLayer(launch())));
+    button("Layer", "Layer: zoom to the selected layer", () => showLayer(launch())));
 }
 
 function timeViews(data) {

@@ -107,4 +107,4 @@ export class Memory {
   }
 }
 
-const HINT = "Each section is as wide as there is room. Colours are layers; what a layer stores has a border. Bytes that several tensors share have several lines.";
+const HINT = "Every section fills the width. Colours are layers; what a layer stores has a border. Bytes that several tensors share have several rows.";

@@ -115,7 +115,7 @@ export class Pads {
     const used = (pad.used[Math.min(part, pad.used.length - 1)] / 1000) * pad.entries;
     const who = layer === null ? "nothing" : (this.data.layers[layer]?.short ?? "loaded before the launch");
     return `cycle ${number(Math.floor(cycle))}: ${pad.name} entries ${number(entries(row))} to ${number(entries(row + 1) - 1)}: ${who}; `
-      + `about ${number(Math.round(used))} of ${number(pad.entries)} entries of ${number(pad.entry_bytes)} bytes are held`;
+      + `about ${number(Math.round(used))} of ${number(pad.entries)} entries of ${number(pad.entry_bytes)} bytes are in use`;
   }
 
   click(cycle, y) {
@@ -124,5 +124,5 @@ export class Pads {
   }
 }
 
-const LEGEND = "Entries from the lowest at the bottom to the last at the top, each in the colour of the layer that wrote it, "
-  + "from its writing to its last use; what was loaded before the launch counts for its last user (grey: for none). The line is the share of entries that are held.";
+const LEGEND = "Entries, the first one at the bottom, in the colour of the layer that wrote them, "
+  + "from the write to the last use; what was loaded before the launch has the colour of its last user (grey: none). The line is the share of entries in use.";

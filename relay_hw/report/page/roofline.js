@@ -65,15 +65,15 @@ export class Roofline {
         svg("path", { class: "rule", d: `M${ROOM.left} ${y(value)}H${width - ROOM.right}` }),
         svg("text", { class: "soft", x: ROOM.left - 7, y: y(value) + 4, "text-anchor": "end" }, show(value)),
       ]),
-      svg("text", { class: "soft", x: (ROOM.left + width - ROOM.right) / 2, y: HEIGHT - 8, "text-anchor": "middle" }, "MACs for a byte of the bus"),
-      svg("text", { class: "soft", transform: `translate(14 ${(ROOM.top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, "MACs a cycle"),
+      svg("text", { class: "soft", x: (ROOM.left + width - ROOM.right) / 2, y: HEIGHT - 8, "text-anchor": "middle" }, "MACs per byte on the bus"),
+      svg("text", { class: "soft", transform: `translate(14 ${(ROOM.top + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, "MACs per cycle"),
     ];
   }
 
   roof(xs, ys, x, y, width, ridge) {
     const { macs_per_cycle: peak, bus_bytes: bus } = this.data;
     const start = Math.max(xs[0], ys[0] / bus);
-    const names = [`array: ${number(peak)} a cycle`, `bus: ${number(bus)} bytes a cycle`];
+    const names = [`array: ${number(peak)} per cycle`, `bus: ${number(bus)} bytes per cycle`];
     return [
       svg("path", { class: "roofline", d: `M${x(start)} ${y(start * bus)}L${x(ridge)} ${y(peak)}H${width - ROOM.right}` }),
       svg("text", { x: width - ROOM.right, y: y(peak) - 22, "text-anchor": "end" }, names[0]),
@@ -87,7 +87,7 @@ export class Roofline {
     const chosen = this.points.find(({ layer }) => layer === selection.values.layer);
     const circles = big.map((point) => {
       const radius = 4 + 10 * Math.sqrt(point.row.cycles / this.most);
-      const text = `${point.row.short}: ${number(Number(point.y.toPrecision(3)))} MACs a cycle, ${number(Number(point.x.toPrecision(3)))} for a byte, ${number(point.row.cycles)} cycles`;
+      const text = `${point.row.short}: ${number(Number(point.y.toPrecision(3)))} MACs per cycle, ${number(Number(point.x.toPrecision(3)))} per byte, ${number(point.row.cycles)} cycles`;
       return svg("circle", {
         class: point === chosen ? "dot chosen" : "dot", cx: x(point.x), cy: y(point.y), r: radius, "data-layer": point.layer,
         on: {
@@ -113,4 +113,4 @@ export class Roofline {
   }
 }
 
-const HINT = "A dot is a layer, its area its cycles. None is above the array's roof; above the bus's slope are those whose bytes came while other layers computed.";
+const HINT = "Each dot is a layer; its area is its cycles. None lies above the array's roof; those above the bus's slope had bytes loaded while other layers computed.";

@@ -74,8 +74,8 @@ export class Timeline {
     const shown = Object.keys(this.data.causes).filter((name) => names.has(name));
     const parts = shown.flatMap((name) => [el("span", { title: this.data.causes[name] }, el("i", { class: `c-${name}` }), name), " "]);
     return el("p", { class: "legend" }, ...parts,
-      el("span", {}, el("i", { class: "c-work" }), "a unit at work"), " ",
-      el("span", {}, el("i", { class: "c-wait" }), "it waits for semaphores"));
+      el("span", {}, el("i", { class: "c-work" }), "unit busy"), " ",
+      el("span", {}, el("i", { class: "c-wait" }), "unit waits for semaphores"));
   }
 
   draw(place) {

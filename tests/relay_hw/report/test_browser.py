@@ -160,7 +160,7 @@ def test_the_timeline_zooms_and_moves(opened: Open, build: Path) -> None:
     assert end - begin == pytest.approx(cycles * 100 / (box["width"] - 86), rel=0.05)
     frame.dblclick(position={"x": 300, "y": 60})
     assert span(page) == (0, cycles)
-    page.get_by_role("button", name="Closer").click()
+    page.get_by_role("button", name="Zoom into the cycles").click()
     assert span(page) == (cycles / 4, 3 * cycles / 4)
     page.get_by_role("button", name="All: the whole launch").click()
     assert span(page) == (0, cycles)
@@ -233,7 +233,7 @@ def test_nothing_lies_beyond_its_box_and_letters_can_be_read(opened: Open, build
     page.locator(".node.device").first.click()
     assert page.evaluate(BEYOND) == []
     assert page.evaluate(SMALL) == []
-    for name in ("Smaller", "Smaller", "Fit: as wide as there is room", "Larger"):
+    for name in ("Zoom out", "Zoom out", "Fit: fill the width", "Zoom in"):
         page.get_by_role("button", name=name, exact=True).click()
         assert page.evaluate(SMALL) == [], name
     assert page.evaluate("document.documentElement.scrollWidth") <= width
