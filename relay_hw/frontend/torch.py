@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.ir.module import IRModule
+from relay_hw.support.names import one_of
 
 WAYS = ("relax", "onnx")
 Params = Mapping[str, NDArray[Any]]
@@ -31,7 +32,7 @@ def from_pytorch(
     through TVM's importer, "onnx" through torch.onnx. Raises InputError, UnsupportedError.
     """
     if via not in WAYS:
-        raise InputError(f"via must be one of {', '.join(WAYS)}, not {via}")
+        raise InputError(one_of("via", WAYS, via))
     torch = _torch()
     is_module = isinstance(model, torch.nn.Module)
     if is_module == (example_inputs is None):

@@ -32,6 +32,7 @@ from relay_hw.op.base import (
 )
 from relay_hw.op.dynamic import numbers, vector_length
 from relay_hw.op.sort import ScanAttrs
+from relay_hw.support.names import one_of
 
 __all__ = ["cumprod", "einsum"]
 
@@ -214,7 +215,7 @@ _REDUCERS: Mapping[str, Callable[[Array, tuple[int, ...]], AnyValue]] = {
 @rule("onnx.reduce", 2)
 def _reduce_type(attrs: DynReduceAttrs, x: TensorType, axes: TensorType) -> Type:
     if attrs.kind not in _REDUCERS:
-        raise TypeCheckError(f"the kind of onnx.reduce must be one of {', '.join(_REDUCERS)}, not {attrs.kind}")
+        raise TypeCheckError(one_of("the kind of onnx.reduce", _REDUCERS, attrs.kind))
     if attrs.keepdims:
         return TensorType([ANY] * x.rank, x.dtype)
     return TensorType([ANY] * (x.rank - vector_length("onnx.reduce", "axes", axes)), x.dtype)

@@ -36,6 +36,7 @@ from relay_hw.op.gradients.common import (
 )
 from relay_hw.op.shape import reshape_dims
 from relay_hw.op.sort import RETURNS, TopkAttrs, order_of
+from relay_hw.support.names import one_of
 
 INJECTIVE = FusionPattern.INJECTIVE
 
@@ -345,7 +346,7 @@ def strided_slice(data: Expr, begin: Expr, end: Expr, strides: Expr, slice_mode:
 def _topk_type(attrs: TopkAttrs, x: TensorType, k: TensorType) -> Type:
     axis = check_axis("dyn.topk", attrs.axis, x.rank)
     if attrs.ret_type not in RETURNS:
-        raise TypeCheckError(f"ret_type of dyn.topk must be one of {', '.join(RETURNS)}, not {attrs.ret_type}")
+        raise TypeCheckError(one_of("ret_type of dyn.topk", RETURNS, attrs.ret_type))
     shape = (*x.shape[:axis], ANY, *x.shape[axis + 1 :])
     values, indices = TensorType(shape, x.dtype), TensorType(shape, attrs.dtype or "int32")
     return {"values": values, "indices": indices}.get(attrs.ret_type, TupleType([values, indices]))

@@ -39,6 +39,7 @@ from relay_hw.op.conv_transpose import Conv2DTransposeAttrs, transpose_relation,
 from relay_hw.op.dense import along
 from relay_hw.op.pool import MaxPool2DAttrs, Windows, window_sums
 from relay_hw.rounding import ROUNDINGS
+from relay_hw.support.names import one_of
 
 
 def round_shift(value: Array, shift: AnyValue, rounding: str) -> Array:
@@ -65,7 +66,7 @@ def _check_range(name: str, what: str, given: int, low: int, high: int) -> None:
 
 def _check_output(name: str, attrs: RequantizeAttrs | AddAttrs) -> None:
     if attrs.rounding not in ROUNDINGS:
-        raise TypeCheckError(f"rounding of {name} must be one of {', '.join(ROUNDINGS)}, not {attrs.rounding}")
+        raise TypeCheckError(one_of(f"rounding of {name}", ROUNDINGS, attrs.rounding))
     _check_range(name, "multiplier_bits", attrs.multiplier_bits, 1, 31)
     _check_range(name, "a_min", attrs.a_min, -128, 127)
     _check_range(name, "a_max", attrs.a_max, attrs.a_min, 127)

@@ -29,6 +29,7 @@ from relay_hw.op.gradients.common import (
     sizes,
     zeros,
 )
+from relay_hw.support.names import one_of
 
 __all__ = ["gather", "gather_nd", "one_hot", "scatter_elements", "scatter_nd"]
 
@@ -78,7 +79,7 @@ def _check_indices(name: str, indices: TensorType) -> None:
 
 def _check_mode(name: str, mode: str) -> None:
     if mode not in MODES:
-        raise TypeCheckError(f"the mode of {name} must be one of {', '.join(MODES)}, not {mode}")
+        raise TypeCheckError(one_of(f"the mode of {name}", MODES, mode))
 
 
 def _inside(name: str, indices: Array, size: int) -> Array:

@@ -15,6 +15,7 @@ from relay_hw.errors import EvalError, TypeCheckError
 from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import ANY, TensorType, Type
 from relay_hw.op.base import Array, Attrs, call, out_type, rule, same_dim, same_dtype
+from relay_hw.support.names import one_of
 
 COORDINATES = (
     *("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"),
@@ -147,7 +148,7 @@ def check_resize(attrs: ResizeAttrs) -> None:
         ("policy", attrs.policy, POLICIES),
     ):
         if given not in legal:
-            raise TypeCheckError(f"{what} of onnx.resize must be one of {', '.join(legal)}, not {given}")
+            raise TypeCheckError(one_of(f"{what} of onnx.resize", legal, given))
 
 
 @rule("onnx.resize", 3)

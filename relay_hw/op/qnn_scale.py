@@ -28,6 +28,7 @@ from relay_hw.op.base import (
 )
 from relay_hw.op.dense import along
 from relay_hw.op.elementwise import fixed_point_multiply_value
+from relay_hw.support.names import one_of
 
 REQUANTIZE_ROUNDINGS = ("None", "UPWARD", "TONEAREST", "TONEAREST_EVEN")
 QUANTIZED = ("int8", "uint8", "int16", "uint16", "int32", "int64")
@@ -78,7 +79,7 @@ def axis_size(name: str, axis: int, data: TensorType) -> Dim:
 def check_quantized(name: str, dtype: str) -> None:
     """Raise TypeCheckError unless quantized tensors may have this element type."""
     if dtype not in QUANTIZED:
-        raise TypeCheckError(f"the quantized element type of {name} must be one of {', '.join(QUANTIZED)}, not {dtype}")
+        raise TypeCheckError(one_of(f"the quantized element type of {name}", QUANTIZED, dtype))
 
 
 def fit(value: AnyValue, axis: int, rank: int) -> Array:

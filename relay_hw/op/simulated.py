@@ -28,6 +28,7 @@ from relay_hw.op.gradients.common import (
     zeros,
 )
 from relay_hw.op.number_formats import FORMATS, to_format
+from relay_hw.support.names import one_of
 
 KINDS = (0, 1, 2, 3)  # identity, input, weight, activation
 
@@ -123,7 +124,7 @@ def _format_type(attrs: SimulatedFormatAttrs, x: TensorType) -> Type:
     if not x.dtype.startswith("float"):
         raise TypeCheckError(f"the data of {name} must be of floats, not {x.dtype}")
     if attrs.format not in FORMATS:
-        raise TypeCheckError(f"format of {name} must be one of {', '.join(FORMATS)}, not {attrs.format}")
+        raise TypeCheckError(one_of(f"format of {name}", FORMATS, attrs.format))
     if not attrs.scale > 0:
         raise TypeCheckError(f"scale of {name} must be positive, not {attrs.scale}")
     if x.rank:

@@ -32,6 +32,7 @@ from relay_hw.op.gradients.common import (
     ops,
     zeros,
 )
+from relay_hw.support.names import one_of
 
 __all__ = ["argsort", "cumsum", "searchsorted", "sort", "topk"]
 
@@ -142,7 +143,7 @@ def argsort(data: Expr, axis: int = -1, is_ascend: bool = True, dtype: str = "in
 def _topk_type(attrs: TopkAttrs, x: TensorType) -> Type:
     axis = check_axis("topk", attrs.axis, x.rank)
     if attrs.ret_type not in RETURNS:
-        raise TypeCheckError(f"ret_type of topk must be one of {', '.join(RETURNS)}, not {attrs.ret_type}")
+        raise TypeCheckError(one_of("ret_type of topk", RETURNS, attrs.ret_type))
     size = x.shape[axis]
     count = size if attrs.k is None or attrs.k < 1 else attrs.k
     if isinstance(size, int) and isinstance(count, int) and count > size:

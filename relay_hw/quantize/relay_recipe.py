@@ -119,7 +119,7 @@ def qconfig(**settings: Any) -> QConfig:
     known = [name for name in QConfig.__slots__ if not name.startswith("_")]
     for name in settings:
         if name not in known:
-            raise QuantizeError(f"settings of qconfig must be among {', '.join(known)}, not {name}")
+            raise QuantizeError(one_of("setting of qconfig", known, name))
     return QConfig(**settings)
 
 

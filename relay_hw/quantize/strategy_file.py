@@ -123,7 +123,7 @@ def _layer(choice: Mapping[str, Any], where: str) -> LayerChoice:
 def _value(key: str, value: Any, where: str, known: set[str]) -> Any:
     """A TOML value converted to the type of field `key`; the records check ranges themselves."""
     if key not in known:
-        raise QuantizeError(f"{where}: keys must be among {', '.join(sorted(known))}, not {key}")
+        raise QuantizeError(one_of(f"{where}: key", sorted(known), key))
     if key in ENUMS:
         words = [member.value for member in ENUMS[key]]
         if value not in words:

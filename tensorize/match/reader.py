@@ -15,6 +15,7 @@ from relay_hw.accel.isa.records import MAX_SHIFT
 from relay_hw.accel.isa.spec import Rounding
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Array, Attrs, Call, Constant, Expr, Function, Op, Var
+from relay_hw.support.names import one_of
 from relay_hw.tensorize.kernel import AddStage, Image, Requantize
 from relay_hw.tensorize.layout import image_of
 from relay_hw.tensorize.match.reading import INT8_MAX, INT8_MIN, Stage, need, per_channel, var_type
@@ -63,7 +64,7 @@ class Reader:
             need(0 <= value < 1 << bits, sentence, at)
 
     def _bounds(self, attrs: Attrs, at: Expr) -> tuple[Rounding, int, int, int]:
-        need(attrs.rounding in ROUNDINGS, f"rounding must be one of {', '.join(ROUNDINGS)}, not {attrs.rounding}", at)
+        need(attrs.rounding in ROUNDINGS, one_of("rounding", ROUNDINGS, attrs.rounding), at)
         zero, low, high = int(attrs.zero_point), int(attrs.a_min), int(attrs.a_max)
         need(INT8_MIN <= zero <= INT8_MAX, f"zero point must fit int8, not {zero}", at)
         need(INT8_MIN <= low <= high <= INT8_MAX, f"clip bounds must be ordered int8 values, not {low} and {high}", at)

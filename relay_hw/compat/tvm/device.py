@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from relay_hw.errors import InputError
+from relay_hw.support.names import one_of
 
 _TYPES: Final = {"cpu": 1, "llvm": 1, "c": 1, "cuda": 2, "gpu": 2, "nvptx": 2, "opencl": 4}
 
@@ -38,7 +39,7 @@ def device(dev_type: str | int, dev_id: int = 0) -> Device:
     names = {1: "cpu", 2: "cuda", 4: "opencl"}
     name = names.get(dev_type, "") if isinstance(dev_type, int) else dev_type.split()[0] if dev_type else ""
     if name not in _TYPES:
-        raise InputError(f"device must be one of {', '.join(_TYPES)}, not {dev_type}")
+        raise InputError(one_of("device", _TYPES, dev_type))
     return Device({"llvm": "cpu", "c": "cpu", "gpu": "cuda", "nvptx": "cuda"}.get(name, name), dev_id)
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from relay_hw.compat.tvm.device import device
 from relay_hw.errors import InputError
+from relay_hw.support.names import one_of
 
 # The device kind of a target.
 KINDS: Final = ("llvm", "c", "cuda", "opencl", "nvptx", "numpy")
@@ -22,7 +23,7 @@ class Target:
         self.kind = self.text.split()[0] if self.text.split() else ""
         self.host = host
         if self.kind not in KINDS:
-            raise InputError(f"target must be one of {', '.join(KINDS)}, not {self.text or 'empty'}")
+            raise InputError(one_of("target", KINDS, self.text or "empty"))
 
     def __enter__(self) -> Target:
         return self

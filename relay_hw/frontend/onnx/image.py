@@ -14,6 +14,7 @@ from relay_hw.ir.expr import Expr
 from relay_hw.op import const, nn
 from relay_hw.op.image import RoiAlignAttrs
 from relay_hw.op.patches import DeformAttrs, PatchAttrs
+from relay_hw.support.names import one_of
 
 # The words of opset 16 and of opset 20.
 METHODS = {
@@ -25,8 +26,8 @@ BORDERS = ("zeros", "border", "reflection")
 def _check_grid(node: Node, known: Known) -> str | None:
     method, border = node.attr("mode", "linear"), node.attr("padding_mode", "zeros")
     if method not in METHODS:
-        return f"mode must be one of {', '.join(METHODS)}, not {method}"
-    return None if border in BORDERS else f"padding_mode must be {', '.join(BORDERS)}, not {border}"
+        return one_of("mode", METHODS, method)
+    return None if border in BORDERS else one_of("padding_mode", BORDERS, border)
 
 
 def _grid_sample(node: Node, args: Arguments) -> Expr:

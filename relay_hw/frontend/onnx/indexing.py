@@ -10,6 +10,7 @@ from relay_hw import op
 from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
 from relay_hw.ir.expr import Expr, TupleGetItem
 from relay_hw.op import const
+from relay_hw.support.names import one_of
 
 # ONNX's names of the reductions of Relay's scatter operators.
 REDUCTIONS = {"none": "update", "add": "add", "mul": "mul", "min": "min", "max": "max"}
@@ -95,7 +96,7 @@ def _gather_nd(node: Node, args: Arguments) -> Expr:
 
 def _check_reduction(node: Node, known: Known) -> str | None:
     given = node.attr("reduction", "none")
-    return None if given in REDUCTIONS else f"reduction must be one of {', '.join(REDUCTIONS)}, not {given}"
+    return None if given in REDUCTIONS else one_of("reduction", REDUCTIONS, given)
 
 
 def _scatter_elements(node: Node, args: Arguments) -> Expr:

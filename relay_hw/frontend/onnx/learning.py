@@ -11,6 +11,7 @@ from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
 from relay_hw.ir.expr import Expr
 from relay_hw.op import const, nn
 from relay_hw.op.counting import AGGREGATES, MEMBER, MODES, GramAttrs, TreeAttrs
+from relay_hw.support.names import one_of
 
 ML = "ai.onnx.ml"
 AFTER = ("NONE", "SOFTMAX", "LOGISTIC")
@@ -20,7 +21,7 @@ def _check_words(node: Node, known: Known) -> str | None:
     if node.attr("pool_strings"):
         return "tensors must hold numbers, not words: give pool_int64s"
     mode = node.attr("mode")
-    return None if mode in MODES else f"mode must be one of {', '.join(MODES)}, not {mode}"
+    return None if mode in MODES else one_of("mode", MODES, mode)
 
 
 def _tf_idf(node: Node, args: Arguments) -> Expr:
@@ -79,7 +80,7 @@ def _normalize(node: Node, args: Arguments) -> Expr:
 def _check_after(node: Node, known: Known) -> str | None:
     given = node.attr("post_transform", AFTER[0])
     given = AFTER[given] if isinstance(given, int) and given < len(AFTER) else given
-    return None if given in AFTER else f"post_transform must be one of {', '.join(AFTER)}, not {given}"
+    return None if given in AFTER else one_of("post_transform", AFTER, given)
 
 
 def _after(node: Node, value: Expr) -> Expr:

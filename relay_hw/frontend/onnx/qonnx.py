@@ -12,6 +12,7 @@ from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node, all_o
 from relay_hw.frontend.onnx.quantize import scale_of, zero_of
 from relay_hw.ir.expr import Expr
 from relay_hw.op import const, qnn
+from relay_hw.support.names import one_of
 
 DOMAINS = ("qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general")
 # Sums and differences of these modes stay exact in float32.
@@ -23,7 +24,7 @@ _NEAREST = ("ROUND", "HALF_EVEN")
 def _check_mode(node: Node, known: Known) -> str | None:
     mode = _mode(node)
     allowed = (*_NEAREST, *_DIRECTED)
-    return None if mode in allowed else f"rounding_mode must be one of {', '.join(allowed)}, not {mode}"
+    return None if mode in allowed else one_of("rounding_mode", allowed, mode)
 
 
 def _mode(node: Node) -> str:

@@ -16,6 +16,7 @@ from relay_hw.ir.types import know_narrow_dtypes
 from relay_hw.op import const, qnn
 from relay_hw.op.casts import CAST
 from relay_hw.op.elementwise import CLIP
+from relay_hw.support.names import one_of
 
 INTEGERS = {code: DTYPES[code] for code in (2, 3, 4, 5, 6, 21, 22, 25, 26)}
 # Integers of few bits: the type that computes with them, and their range.
@@ -64,8 +65,8 @@ def _check(node: Node, known: Known) -> str | None:
     kind = node.attr("output_dtype", 0)
     floats = [code for code, name in DTYPES.items() if name in LARGEST]
     if node.operator == "QuantizeLinear" and kind and kind not in (*INTEGERS, *floats):
-        names = (DTYPES[code] for code in (*INTEGERS, *floats))
-        return f"output_dtype must be one of {', '.join(names)}, not type {kind}"
+        names = [DTYPES[code] for code in (*INTEGERS, *floats)]
+        return one_of("output_dtype", names, f"type {kind}")
     return None
 
 

@@ -16,6 +16,7 @@ from relay_hw.frontend.onnx.quantize import MICROSOFT
 from relay_hw.ir.expr import Expr, Var
 from relay_hw.ir.types import TensorType
 from relay_hw.op import const, nn, qnn
+from relay_hw.support.names import one_of
 
 Activation = Callable[[Expr], Expr]
 GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
@@ -69,7 +70,7 @@ def _check(node: Node, known: Known) -> str | None:
     for name in node.attr("activations", ()):
         text = name.decode() if isinstance(name, bytes) else str(name)
         if text.lower() not in _BY_LOWER:
-            return f"activations must be among {', '.join(NAMES)}, not {text}"
+            return one_of("activation", NAMES, text)
     return None
 
 

@@ -145,7 +145,7 @@ def test_the_loop_is_a_tail_call_around_one_product(make: Callable[..., Any]) ->
 def test_refusals(make: Callable[..., Any]) -> None:
     weights = {k: parts("RNN", 1)[k] for k in "WR"}
     for attrs, reason in (
-        ({"activations": ["Sine"]}, "activations must be among Sigmoid, Tanh, .*, not Sine"),
+        ({"activations": ["Sine"]}, "activation must be one of Sigmoid, Tanh, .*, not Sine"),
         ({"direction": "sideways"}, "direction must be forward, reverse or bidirectional, not sideways"),
     ):
         node = helper.make_node("RNN", ["x", "W", "R"], ["y"], name="cell", hidden_size=H, **attrs)

@@ -144,7 +144,7 @@ def test_the_strategy_tvm_is_the_same_recipe():
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: qconfig(global_scal=1), "settings of qconfig must be among nbit_input, .*, not global_scal"),
+        (lambda: qconfig(global_scal=1), "setting of qconfig must be one of nbit_input, .*, not global_scal; did you"),
         (lambda: qconfig(calibrate_mode="best"), "calibrate_mode of qconfig must be one of global_scale, .*, not best"),
         (lambda: qconfig(dtype_input="int16"), "dtype_input of qconfig must be one of int8, not int16"),
         (lambda: quantize(*_mod(), dataset=[]), "dataset must hold at least one batch, not none"),

@@ -157,7 +157,7 @@ def test_any_values_come_back(strategy):
         ("a = " + "[" * 100_000, "bad.toml must be TOML: it must have fewer tables and lists inside one another"),
         ("a = " + "9" * 5000, "bad.toml must be TOML: integers must have at most 4,300 digits"),
         ("a" + ".a" * 32 + " = 1", "bad.toml must be TOML: keys must have at most 32 parts, not 33"),
-        ("weight_bit = 4", "bad.toml: keys must be among .*, not weight_bit"),
+        ("weight_bit = 4", "bad.toml: key must be one of .*, not weight_bit; did you mean weight_bits"),
         ("weight_bits = 9", "bad.toml: strategy bad: weight_bits must be an integer from 2 to 8, not 9"),
         ("weight_bits = '4'", "weight_bits must be an integer from 2 to 8, not 4"),
         ("base = 'int9'", "bad.toml: base: strategy must be one of int8, .*, not int9"),
@@ -169,7 +169,7 @@ def test_any_values_come_back(strategy):
         ("layer = 4", r"layer must be a list of tables \(\[\[layer\]\]\), not 4"),
         ("[[layer]]\nweight_bits = 4", 'layer 1: must say which layer'),
         ("[[layer]]\nlayer = 'x'\nweight_bits = 1", "layer 1: layer x: weight_bits must be an integer from 2 to 8"),
-        ("[[layer]]\nlayer = 'x'\nepochs = 1", "layer 1: keys must be among .*, not epochs"),
+        ("[[layer]]\nlayer = 'x'\nepochs = 1", "layer 1: key must be one of .*, not epochs"),
     ],
 )  # fmt: skip
 def test_what_a_file_must_not_say(tmp_path, text, sentence):
