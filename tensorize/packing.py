@@ -18,7 +18,7 @@ from relay_hw.tensorize.schedule.resident import (
     WORTH,
     Stay,
     constant_buffers,
-    depths,
+    constant_depths,
     entries_of,
     share_constants,
     total_entries,
@@ -112,7 +112,7 @@ def _left(constants: Kept, target: Target, times: int) -> dict[Mem, int]:
     most = {mem: max((entries_of(b, target) for b in buffers if b.mem is mem), default=0) for mem in wanted}
     return {
         mem: depth if wanted[mem] <= depth else max(0, depth - times * most[mem])
-        for mem, depth in depths(target).items()
+        for mem, depth in constant_depths(target).items()
     }
 
 

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from relay_hw.accel.isa.config import SEMAPHORE_MAX, SEMAPHORES, AccelConfig
 from relay_hw.accel.isa.program import Instr, Program, SectionKind, decode_instructions
 from relay_hw.accel.isa.spec import BY_OP, Dst, Mem, Op, Unit
+from relay_hw.accel.isa.state import depth
 from relay_hw.accel.isa.tensors import slot_bytes
 from relay_hw.errors import TensorizeError
-from relay_hw.tensorize.emit.footprint import DRAM, Access, UopMemory, accesses, depths
+from relay_hw.tensorize.emit.footprint import DRAM, Access, UopMemory, accesses
 
 WRITABLE = (SectionKind.OUTPUT, SectionKind.SCRATCH)
 Last = NDArray[np.int32]
@@ -146,7 +147,8 @@ class _Hazards:
         self._body = body
         self._known = known
         self._granule = config.granule_bytes
-        cells: dict[Mem | str, int] = {**depths(config), DRAM: program.window_bytes // self._granule}
+        cells: dict[Mem | str, int] = {mem: depth(config, mem) for mem in Mem}
+        cells[DRAM] = program.window_bytes // self._granule
         self._read: dict[Mem | str, Last] = {m: np.full((len(Unit), n), -1, np.int32) for m, n in cells.items()}
         self._written: dict[Mem | str, Last] = {m: np.full((len(Unit), n), -1, np.int32) for m, n in cells.items()}
         self._filled = {memory: np.zeros(count, bool) for memory, count in cells.items()}
@@ -256,8 +258,7 @@ class _Hazards:
 
 
 def _bank_use(op: Op, values: dict[str, int], found: Sequence[Access], config: AccelConfig) -> _Use:
-    depth = config.acc_depth // config.acc_banks
-    cells = [access.cells // depth for access in found if access.memory is Mem.ACC]
+    cells = [access.cells // config.acc_bank_depth for access in found if access.memory is Mem.ACC]
     if not cells:
         return _Use((), False, False)
     banks = tuple(int(bank) for bank in np.unique(np.concatenate(cells)))

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from relay_hw.accel.isa.config import UOP_BYTES, AccelConfig
 from relay_hw.accel.isa.program import Program
 from relay_hw.accel.isa.spec import Dst, Form, GemmMode, Mem, Op
+from relay_hw.accel.isa.state import depth
 from relay_hw.errors import TensorizeError
 
 Cells = NDArray[np.int64]
@@ -65,18 +66,6 @@ class UopMemory:
         assert words.size * UOP_BYTES == size * v["y"] * v["x"]
 
 
-def depths(config: AccelConfig) -> dict[Mem, int]:
-    """Entries of each scratchpad."""
-    return {
-        Mem.INP: config.inp_depth,
-        Mem.WGT: config.wgt_depth,
-        Mem.ACC: config.acc_depth,
-        Mem.OUT: config.out_depth,
-        Mem.UOP: config.uop_depth,
-        Mem.PRM: config.prm_depth,
-    }
-
-
 def accesses(index: int, op: Op, v: Values, uops: Cells, config: AccelConfig) -> tuple[Access, ...]:
     """All cells of one instruction. `uops`: 64-bit words of the micro-op memory, -1 where nothing was loaded.
 
@@ -95,12 +84,10 @@ def accesses(index: int, op: Op, v: Values, uops: Cells, config: AccelConfig) ->
             found = _requant(index, v, config)
         case Op.FINISH:
             found = ()
-    limits = depths(config)
     for access in found:
-        if isinstance(access.memory, Mem) and access.cells[-1] >= limits[access.memory]:
+        if isinstance(access.memory, Mem) and access.cells[-1] >= (limit := depth(config, access.memory)):
             raise TensorizeError(
-                f"instruction {index}: {access.name} entry must be below {limits[access.memory]}, "
-                f"not {access.cells[-1]}"
+                f"instruction {index}: {access.name} entry must be below {limit}, not {access.cells[-1]}"
             )
     return found
 

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem
-from relay_hw.accel.isa.state import element_bytes
+from relay_hw.accel.isa.state import depth, element_bytes
 from relay_hw.tensorize.commands import Buffer, Command, Key
-from relay_hw.tensorize.emit.footprint import depths
 from relay_hw.tensorize.emit.scratchpad import Scratchpad, Slots
 from relay_hw.tensorize.schedule.clocks import Clocks
 from relay_hw.tensorize.schedule.constants import ConstantLoad
@@ -239,16 +238,16 @@ class Loader:
 
 
 def _scratchpad(config: AccelConfig, mem: Mem, dense: bool) -> Scratchpad:
-    depth = depths(config)[mem]
+    entries = depth(config, mem)
     beat = max(1, config.bus_bytes // element_bytes(config, mem))
     if mem is Mem.INP:
         beat = config.line_entries
     match mem:
         case Mem.ACC:
-            return Scratchpad(depth, acc_unit(config), Slots.POWER)
+            return Scratchpad(entries, acc_unit(config), Slots.POWER)
         case Mem.INP if dense:
-            return Scratchpad(depth, beat, Slots.GAP)
+            return Scratchpad(entries, beat, Slots.GAP)
         case Mem.INP | Mem.WGT | Mem.PRM:
-            return Scratchpad(depth, beat, Slots.SIZE)
+            return Scratchpad(entries, beat, Slots.SIZE)
         case Mem.OUT | Mem.UOP:
-            return Scratchpad(depth, beat)
+            return Scratchpad(entries, beat)

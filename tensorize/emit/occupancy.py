@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import Instr, Program, decode_instructions
 from relay_hw.accel.isa.spec import Mem, Op
-from relay_hw.tensorize.emit.footprint import Access, Cells, UopMemory, accesses, depths
+from relay_hw.accel.isa.state import depth
+from relay_hw.tensorize.emit.footprint import Access, Cells, UopMemory, accesses
 
 # The writer of what the resident stream loaded, before the first instruction.
 RESIDENT = -1
@@ -29,7 +30,7 @@ def occupancy(program: Program, config: AccelConfig) -> dict[Mem, Lives]:
     that uses an entry is NOBODY where nothing does.
     """
     uops = UopMemory(program, config)
-    pads = {mem: _Pad(count) for mem, count in depths(config).items()}
+    pads = {mem: _Pad(depth(config, mem)) for mem in Mem}
     if program.resident is not None:
         for index, (op, values) in enumerate(_body(decode_instructions(program.resident.data or b""))):
             for mem, access in _on_chip(accesses(index, op, values, uops.words, config)):

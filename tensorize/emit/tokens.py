@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.accel.isa.config import SEMAPHORES, AccelConfig
-from relay_hw.accel.isa.spec import Unit
+from relay_hw.accel.isa.spec import Mem, Unit
+from relay_hw.accel.isa.state import depth
 from relay_hw.tensorize.access import Space
 
 # The pairs (giver, taker) between which values or free space pass.
@@ -97,14 +98,7 @@ def assign_tokens(
 
 
 def _memories(config: AccelConfig, window_bytes: int) -> dict[Space, _Memory]:
-    depths = {
-        Space.INP: config.inp_depth,
-        Space.WGT: config.wgt_depth,
-        Space.OUT: config.out_depth,
-        Space.UOP: config.uop_depth,
-        Space.PRM: config.prm_depth,
-    }
-    memories = {space: _Memory(depth, 1, False) for space, depth in depths.items()}
+    memories = {Space(mem): _Memory(depth(config, mem), 1, False) for mem in Mem if mem is not Mem.ACC}
     # A bank of the accumulator belongs to one unit at a time.
     memories[Space.ACC] = _Memory(config.acc_banks, config.acc_bank_depth, True)
     granule = config.granule_bytes

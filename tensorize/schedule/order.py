@@ -12,6 +12,7 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.tensorize.commands import Key, Step
 from relay_hw.tensorize.schedule.clocks import Clocks, flow_of, works_of
+from relay_hw.tensorize.schedule.resident import constant_depths
 from relay_hw.tensorize.target import Target
 
 
@@ -76,5 +77,5 @@ def _fits(constants: dict[int, Constants], layers: Sequence[int], config: AccelC
     together: Constants = {}
     for layer in layers:
         together |= constants[layer]
-    depths = {Mem.WGT: config.wgt_depth, Mem.PRM: config.prm_depth, Mem.UOP: config.uop_depth}
+    depths = constant_depths(config)
     return all(sum(size for m, size in together.values() if m is mem) <= depths[mem] // share for mem in depths)

@@ -12,7 +12,7 @@ from itertools import accumulate
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem, Op
-from relay_hw.accel.isa.state import element_bytes
+from relay_hw.accel.isa.state import depth, element_bytes
 from relay_hw.tensorize.commands import Buffer, Command, Key, Packing, Ref, Step
 from relay_hw.tensorize.lower.common import Runs, transfer
 from relay_hw.tensorize.schedule.constants import data_key, dram_entry, widening
@@ -98,20 +98,20 @@ def _whole(buffers: Iterable[Buffer], mem: Mem, config: AccelConfig) -> list[Buf
     return own if fits(own, config) else []
 
 
-def depths(config: AccelConfig) -> dict[Mem, int]:
-    """Entries of each memory of constants."""
-    return {Mem.WGT: config.wgt_depth, Mem.UOP: config.uop_depth, Mem.PRM: config.prm_depth}
+def constant_depths(config: AccelConfig) -> dict[Mem, int]:
+    """Entries of each scratchpad that holds constants."""
+    return {mem: depth(config, mem) for mem in (Mem.WGT, Mem.UOP, Mem.PRM)}
 
 
 def fits(buffers: Iterable[Buffer], config: AccelConfig) -> bool:
     """True where all buffers fit their memories at the same time."""
     sums = total_entries(buffers, config)
-    return all(sums[mem] <= depth for mem, depth in depths(config).items())
+    return all(sums[mem] <= most for mem, most in constant_depths(config).items())
 
 
 def total_entries(buffers: Iterable[Buffer], config: AccelConfig) -> dict[Mem, int]:
     """Entries of each memory of constants that the buffers take together."""
-    sums = dict.fromkeys(depths(config), 0)
+    sums = dict.fromkeys(constant_depths(config), 0)
     for buffer in buffers:
         sums[buffer.mem] += entries_of(buffer, config)
     return sums

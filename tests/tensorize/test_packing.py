@@ -14,7 +14,7 @@ from relay_hw.tensorize import Plan
 from relay_hw.tensorize.commands import Buffer
 from relay_hw.tensorize.emit.draft import Draft
 from relay_hw.tensorize.packing import _filled, _Part, packings  # pyright: ignore[reportPrivateUsage]
-from relay_hw.tensorize.schedule.resident import depths, entries_of, total_entries
+from relay_hw.tensorize.schedule.resident import constant_depths, entries_of, total_entries
 from tests.targets import target_for
 
 DEFAULT = target_for("default")
@@ -28,7 +28,8 @@ def networks(draw: st.DrawFn) -> dict[str, tuple[Buffer, ...]]:
     for name in "abcde"[: draw(st.integers(1, 5))]:
         sizes = draw(st.lists(st.tuples(st.sampled_from(MEMS), st.integers(1, 400)), max_size=9))
         found[name] = tuple(
-            Buffer((name, k), mem, min(size, depths(DEFAULT)[mem]), data=b"") for k, (mem, size) in enumerate(sizes)
+            Buffer((name, k), mem, min(size, constant_depths(DEFAULT)[mem]), data=b"")
+            for k, (mem, size) in enumerate(sizes)
         )
     return found
 
@@ -42,7 +43,7 @@ def test_what_stays_leaves_room_for_what_streams(
     everything = [buffer for own in constants.values() for buffer in own]
     stays = [buffer for own in kept.values() for buffer in own]
     wanted, total = total_entries(everything, DEFAULT), total_entries(stays, DEFAULT)
-    for mem, depth in depths(DEFAULT).items():
+    for mem, depth in constant_depths(DEFAULT).items():
         if wanted[mem] <= depth:
             assert total[mem] == wanted[mem]
         else:

@@ -14,7 +14,7 @@ from relay_hw.accel.isa.program import Instr, Program, Section, decode_instructi
 from relay_hw.accel.isa.rules import load_widening, transfer_shape
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.isa.state import element_bytes
-from relay_hw.tensorize.schedule.resident import depths
+from relay_hw.tensorize.schedule.resident import constant_depths
 
 # Entries of the memories of constants: a bit for each, one memory behind the other.
 Entries = int
@@ -27,7 +27,7 @@ def loaded(config: AccelConfig, stream: Section | None) -> Entries:
 
 def loaded_by(config: AccelConfig, instructions: Iterable[Instr]) -> Entries:
     """Like `loaded`, for decoded instructions."""
-    sizes = depths(config)
+    sizes = constant_depths(config)
     bases: dict[Mem, int] = dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
     found = 0
     for op, values in instructions:
