@@ -37,7 +37,7 @@ PAGES = (
 WRITERS = {
     "memory": "python scripts/measure_memory.py",
     "boards": "python scripts/boards.py",
-    "system": "python scripts/measure_soc.py",
+    "soc": "python scripts/measure_soc.py",
     "residency": "python scripts/measure_residency.py",
     "strategies": "python scripts/quantization_tables.py",
     "mixed": "make measure-mixed",

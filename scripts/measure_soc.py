@@ -1,6 +1,6 @@
 """Cycles on the whole SoC of the ULX3S in simulation, beside the memory model's, for docs/memory.md and docs/boards.md.
 
-In: ResNet-8 on `ecp5` and `ecp5x2`, random programs on `tiny`. Out: docs/results/system.json. Half an hour or more.
+In: ResNet-8 on `ecp5` and `ecp5x2`, random programs on `tiny`. Out: docs/results/soc.json. Half an hour or more.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.dram_timing import memory_model
 from tests.accel.sim.timed_programs import timed_program
 
-OUTPUT = Path(__file__).resolve().parents[1] / "docs" / "results" / "system.json"
+OUTPUT = Path(__file__).resolve().parents[1] / "docs" / "results" / "soc.json"
 CONFIGS = ("ecp5", "ecp5x2")
 ULX3S = "ulx3s-85f"
 # Short bits: the time of a simulated link is that of its bits.
