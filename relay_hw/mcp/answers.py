@@ -172,7 +172,9 @@ class Answers:
         }
 
     def _build(self, name: str) -> Artifact:
-        artifact = load_artifact(self._path(name))
+        """A build below the root, or the root where it is a build itself, as `list_files` names it."""
+        is_root = (self._root / name).resolve() == self._root and (self._root / MANIFEST).is_file()
+        artifact = load_artifact(self._root if is_root else self._path(name))
         artifact.manifest.check_accel()
         return artifact
 

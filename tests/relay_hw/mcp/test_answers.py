@@ -103,6 +103,16 @@ def test_names_stay_below_the_folder(folder: Path, name: str) -> None:
         Answers(folder).compile(MODEL.name, name)
 
 
+def test_the_folder_may_be_a_build_itself(folder: Path) -> None:
+    answers = Answers(folder / "a")
+    (name,) = answers.list_files()["builds"]
+    outside, inside = Answers(folder).roofline("a"), answers.roofline(name)
+    assert inside["from"]["build"] == name
+    assert {**inside, "from": None} == {**outside, "from": None}
+    with pytest.raises(InputError, match="a file must lie below the served folder, not at"):
+        answers.compile(MODEL.name, name)
+
+
 def test_a_link_does_not_lead_out(folder: Path, tmp_path: Path) -> None:
     (folder / "out").symlink_to(tmp_path)
     with pytest.raises(InputError, match="a file must lie below the served folder, not at out/build"):
