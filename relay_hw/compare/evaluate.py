@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from relay_hw.backend.engines import ENGINES
 from relay_hw.backend.flat import Machine, flatten
 from relay_hw.backend.tvm import build_library, is_installed, load_library
 from relay_hw.compare.data import Samples
@@ -35,7 +36,6 @@ Array = NDArray[Any]
 Run = Callable[[Mapping[str, Array]], Any]
 
 EVALUATING: Final = "evaluating"
-ENGINES: Final = ("auto", "tvm", "numpy")
 # Launches that run together: enough to fill vectors, few enough for caches.
 GROUP: Final = 8
 # Compiling pays from here on: samples, or multiply-accumulates of all of them.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.compare.evaluate import ENGINES
+from relay_hw.backend.engines import ENGINES
 from relay_hw.compare.mixed import check_points
 from relay_hw.compare.places import Place, places
 from relay_hw.errors import InputError
