@@ -157,7 +157,7 @@ def _add_build_commands(commands: Any) -> None:
     verify.add_argument("--seed", type=int, default=0, help="seed of the random samples (default 0)")
     verify.set_defaults(files={"build": check_build})
     add_target_device(verify)
-    add_board(verify, "the build's")
+    add_board(verify, "the build's", is_timed=False)
 
 
 def _add_shapes(parser: ArgumentParser) -> None:
@@ -226,7 +226,7 @@ def _add_inspect_commands(commands: Any) -> None:
     why.add_argument("build", type=Path, metavar="BUILD")
     why.set_defaults(files={"build": check_build})
     why.add_argument("--memory", type=arg.memory, metavar=MEMORY, help="memory model (default: the build's)")
-    add_board(why, "the build's")
+    add_board(why, "the build's", is_timed=False)
     text = "change to try instead of the default ones, such as axi_data_bits=128,latency=50; may be repeated"
     why.add_argument("--change", action="append", default=[], metavar="KEY=VALUE,...", help=text)
 

@@ -114,11 +114,10 @@ def add_device_options(parser: ArgumentParser) -> None:
     parser.add_argument("--soc", type=Path, metavar="FOLDER", help="folder of the board's bitstream (fpga)")
 
 
-def add_board(parser: ArgumentParser, default: str = "none") -> None:
-    text = (
-        f"use this board's accelerator, clock, memory and link, and report ms and samples per second there "
-        f"(default: {default})"
-    )
+def add_board(parser: ArgumentParser, default: str = "none", *, is_timed: bool = True) -> None:
+    """`is_timed`: the command says how fast the board is; others simulate its memory only."""
+    timed = "use this board's accelerator, clock, memory and link, and report ms and samples per second there"
+    text = f"{timed if is_timed else 'simulate the memory of this board'} (default: {default})"
     parser.add_argument("--board", type=arg.board, metavar="NAME", help=text)
 
 

@@ -66,3 +66,15 @@ def test_what_does_not_fit_a_board_is_refused(
     command = ["compile", str(save_plain(tmp_path / "plain.onnx")), "--calibration", str(data)]
     assert main([*command, "-o", str(tmp_path / "build"), "--board", BOARD, *extra]) == 2
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("command", "is_timed"), [("run", True), ("profile", True), ("verify", False), ("why", False)])
+def test_help_promises_speeds_where_they_are_printed(
+    command: str, is_timed: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--board NAME" in text
+    assert ("report ms and samples per second there" in text) == is_timed
+    assert ("simulate the memory of this board" in text) != is_timed
