@@ -127,12 +127,13 @@ def build_library(
 ) -> Path:
     """Path of the library for `build`, made now unless the cache has it. Raises ToolError with the tool's message."""
     tools = toolchain or find_toolchain()
-    folder = (cache or user_cache_folder()) / "rtl"
+    root = cache or user_cache_folder()
+    folder = root / "rtl"
 
     def make(work: Path) -> None:
         step = f"building RTL model for {build.name} (once)"
         progress.started(step)
-        _build_into(build, tools, work)
+        _build_into(build, tools, work, root)
         progress.done(step)
 
     try:
@@ -181,7 +182,7 @@ def run_verilator(tools: Toolchain, arguments: Sequence[str], folder: Path) -> N
     _run([str(tools.verilator), *arguments], folder, environment)
 
 
-def _build_into(build: Build, tools: Toolchain, work: Path) -> None:
+def _build_into(build: Build, tools: Toolchain, work: Path, cache: Path) -> None:
     begin = time.perf_counter()
     objects = work / "obj"
     sizes = [f"-G{key}={_literal(value)}" for key, value in build.parameters]
@@ -191,7 +192,7 @@ def _build_into(build: Build, tools: Toolchain, work: Path) -> None:
     arguments += [*_SILENT, *trace, *sizes, "+incdir+.", "+incdir+gen", *files]
     try:
         run_verilator(tools, arguments, build.rtl.resolve())
-        _compile(build, tools, objects, work / LIBRARY)
+        _compile(build, tools, objects, work / LIBRARY, cache)
     except FileNotFoundError as error:
         raise ToolError(f"a tool of the build is missing: {error}") from None
     shutil.rmtree(objects)
@@ -199,40 +200,59 @@ def _build_into(build: Build, tools: Toolchain, work: Path) -> None:
     (work / "build.json").write_text(json.dumps(facts) + "\n")
 
 
-def _compile(build: Build, tools: Toolchain, objects: Path, library: Path) -> None:
-    """Compile the generated files, Verilator's run time and the harness, and link them."""
+def _compile(build: Build, tools: Toolchain, objects: Path, library: Path, cache: Path) -> None:
+    """Compile the generated files and the harness, and link them with Verilator's run time."""
     include = tools.root / "include"
-    runtime = [include / "verilated.cpp", include / "verilated_threads.cpp"]
-    flags = [*_CXX_FLAGS, f"-I{objects}", f"-I{include}", f"-I{include / 'vltstd'}", f"-I{HARNESS_DIR}"]
-    flags += [f"-DVTA_BUS_BYTES={build.bus_bytes}", "-DVM_SC=0", "-DVM_COVERAGE=0"]
-    flags += [f"-DVTA_TRACE_FST={int(build.waves is Waves.FST)}", f"-DVTA_TRACE_VCD={int(build.waves is Waves.VCD)}"]
-    flags += [f"-DVM_TRACE={int(build.waves is not Waves.NONE)}", f"-DVM_TRACE_FST={int(build.waves is Waves.FST)}"]
-    flags += [f"-DVM_TRACE_VCD={int(build.waves is Waves.VCD)}"]
+    runtime = ["verilated.cpp", "verilated_threads.cpp"]
+    shared = [*_CXX_FLAGS, "-DVM_SC=0", "-DVM_COVERAGE=0", f"-DVM_TRACE={int(build.waves is not Waves.NONE)}"]
+    shared += [f"-DVM_TRACE_FST={int(build.waves is Waves.FST)}", f"-DVM_TRACE_VCD={int(build.waves is Waves.VCD)}"]
     if "clang" not in tools.cxx_version:
         # Unique symbols would be shared between the libraries of two configurations in one process.
-        flags.append("-fno-gnu-unique")
+        shared.append("-fno-gnu-unique")
     libraries: list[str] = []
     if build.waves is Waves.VCD:
-        runtime.append(include / "verilated_vcd_c.cpp")
+        runtime.append("verilated_vcd_c.cpp")
     if build.waves is Waves.FST:
-        runtime.append(include / "verilated_fst_c.cpp")
+        runtime.append("verilated_fst_c.cpp")
         if (include / "fstcpp").is_dir():
-            flags.append(f"-I{HARNESS_DIR / 'compat'}")
+            shared.append(f"-I{HARNESS_DIR / 'compat'}")
         else:
             libraries.append("-lz")
-    sources: list[tuple[Path, tuple[str, ...]]] = [
-        (path, _FAST) for path in [*_hot_sources(objects), HARNESS_DIR / "harness.cpp"]
-    ]
-    sources += [(path, _RUNTIME) for path in runtime]
-    sources.append((_cold_source(objects), _SLOW))
+    flags = [*shared, f"-I{objects}", *_includes(tools), f"-I{HARNESS_DIR}", f"-DVTA_BUS_BYTES={build.bus_bytes}"]
+    flags += [f"-DVTA_TRACE_FST={int(build.waves is Waves.FST)}", f"-DVTA_TRACE_VCD={int(build.waves is Waves.VCD)}"]
+    hot = [*_hot_sources(objects), HARNESS_DIR / "harness.cpp"]
+    sources = [*((path, _FAST) for path in hot), (_cold_source(objects), _SLOW)]
 
+    ready = runtime_objects(tools, shared, runtime, cache)
     outputs = [str(objects / f"{path.stem}.o") for path, _ in sources]
     commands = [[str(tools.cxx), *flags, *level, "-c", str(path), "-o", output]
                 for (path, level), output in zip(sources, outputs, strict=True)]  # fmt: skip
     for done in run_children(commands, objects, COMPILE_JOBS):
         _check(done, objects)
-    link = [str(tools.cxx), "-shared", "-pthread", "-Wl,-Bsymbolic", "-o", str(library), *outputs, *libraries]
+    link = [str(tools.cxx), "-shared", "-pthread", "-Wl,-Bsymbolic", "-o", str(library), *outputs, *ready, *libraries]
     _run(link, objects)
+
+
+def runtime_objects(tools: Toolchain, flags: Sequence[str], names: Sequence[str], cache: Path) -> list[str]:
+    """Verilator's run time in object code: files `names`, compiled once for these flags and kept in `cache`.
+
+    No model is in it, and it takes longer to compile than a small one. Raises ToolError and OSError.
+    """
+    commands = [[str(tools.cxx), *flags, *_includes(tools), *_RUNTIME, "-c", str(tools.root / "include" / name),
+                 "-o", f"{Path(name).stem}.o"] for name in names]  # fmt: skip
+    facts = (commands, tools.version, tools.cxx_version, platform.machine())
+
+    def make(work: Path) -> None:
+        for done in run_children(commands, work, COMPILE_JOBS):
+            _check(done, work)
+
+    folder = kept(cache / "runtime", hashlib.sha256(repr(facts).encode()).hexdigest()[:24], make)
+    return [str(folder / command[-1]) for command in commands]
+
+
+def _includes(tools: Toolchain) -> list[str]:
+    include = tools.root / "include"
+    return [f"-I{include}", f"-I{include / 'vltstd'}"]
 
 
 def _hot_sources(objects: Path) -> list[Path]:

@@ -51,7 +51,7 @@ def of_entries(folder: Path) -> list[Path]:
 def test_libraries_of_the_verilog(tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def make(build: Build, _tools: object, work: Path) -> None:
+    def make(build: Build, _tools: object, work: Path, _cache: Path) -> None:
         made.append(build.name)
         (work / verilator.LIBRARY).write_bytes(CONTENT + build.name.encode())
         (work / "build.json").write_text("{}")
@@ -70,7 +70,7 @@ def test_entries_in_the_place_of_others(tmp_path: Path, monkeypatch: pytest.Monk
     """Each is whole, and the other one's."""
     made: list[str] = []
 
-    def make(build: Build, _tools: object, work: Path) -> None:
+    def make(build: Build, _tools: object, work: Path, _cache: Path) -> None:
         made.append(build.name)
         (work / verilator.LIBRARY).write_bytes(build.name.encode())
 
@@ -86,7 +86,7 @@ def test_entries_in_the_place_of_others(tmp_path: Path, monkeypatch: pytest.Monk
 def test_models_of_boards(tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def make(_model: object, _tools: object, work: Path) -> None:
+    def make(_model: object, _tools: object, work: Path, _cache: Path) -> None:
         made.append("board")
         (work / "board").write_bytes(CONTENT)
 

@@ -20,6 +20,7 @@ from relay_hw.accel.sim.verilator import (
     ToolError,
     find_toolchain,
     run_verilator,
+    runtime_objects,
     user_cache_folder,
 )
 from relay_hw.support.child import run_child, run_children
@@ -29,7 +30,7 @@ SERIAL = Path(__file__).with_name("board.cpp")
 ETHERNET = Path(__file__).with_name("ethernet.cpp")
 _VERILATOR = ("--cc", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-timing", "--no-assert", "--no-MMD")
 _SILENT = ("-Wno-fatal", "-Wno-lint", "-Wno-style")
-_CXX = ("-std=c++20", "-w", "-pthread", "-DVM_SC=0", "-DVM_COVERAGE=0", "-DVM_TRACE=0", "-DVL_TIME_CONTEXT")
+CXX_FLAGS = ("-std=c++20", "-w", "-pthread", "-DVM_SC=0", "-DVM_COVERAGE=0", "-DVM_TRACE=0", "-DVL_TIME_CONTEXT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +62,15 @@ class BoardModel:
 def build_board(model: BoardModel, progress: Progress = SILENT, cache: Path | None = None) -> Path:
     """Path of the program, made now unless the cache has it. Raises ToolError."""
     tools = find_toolchain()
-    folder = (cache or user_cache_folder()) / "boards"
+    root = cache or user_cache_folder()
 
     def make(work: Path) -> None:
         step = "building the board's model (once)"
         progress.started(step)
-        _build_into(model, tools, work)
+        _build_into(model, tools, work, root)
         progress.done(step)
 
-    return kept(folder, _key(model, tools), make) / "board"
+    return kept(root / "boards", _key(model, tools), make) / "board"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +116,11 @@ def _key(model: BoardModel, tools: Toolchain) -> str:
     digest = hashlib.sha256(model.harness.read_bytes())
     for name, text in sorted(model.files.items()):
         digest.update(f"{name}\0{text}\0".encode())
-    digest.update(repr((model.defines, model.level, _VERILATOR, _CXX, tools.version, tools.cxx_version)).encode())
+    digest.update(repr((model.defines, model.level, _VERILATOR, CXX_FLAGS, tools.version, tools.cxx_version)).encode())
     return f"{model.top}-{digest.hexdigest()[:24]}"
 
 
-def _build_into(model: BoardModel, tools: Toolchain, work: Path) -> None:
+def _build_into(model: BoardModel, tools: Toolchain, work: Path, cache: Path) -> None:
     for name, text in model.files.items():
         (work / name).write_text(text)
     sources = [name for name in model.files if name.endswith((".v", ".sv"))]
@@ -127,7 +128,7 @@ def _build_into(model: BoardModel, tools: Toolchain, work: Path) -> None:
     arguments = [*_VERILATOR, *_SILENT, "--prefix", f"V{model.top}", "--top-module", model.top, "--Mdir", "obj"]
     run_verilator(tools, [*arguments, "+incdir+.", *sources], work)
     include = tools.root / "include"
-    flags = [*_CXX, *model.defines, f"-I{objects}", f"-I{include}", f"-I{include / 'vltstd'}"]
+    flags = [*CXX_FLAGS, *model.defines, f"-I{objects}", f"-I{include}", f"-I{include / 'vltstd'}"]
     generated = sorted(objects.glob("V*.cpp"))
     # Code that runs once, or little of every cycle, is not worth the compiler's time.
     small = (f"V{model.top}", f"V{model.top}__Syms", f"V{model.top}__ConstPool_0")
@@ -136,14 +137,14 @@ def _build_into(model: BoardModel, tools: Toolchain, work: Path) -> None:
     joined.write_text("".join(f'#include "{path.name}"\n' for path in cold))
     sources = [(path, model.level) for path in generated if path not in cold]
     sources += [(model.harness, "-O2"), (joined, "-O0")]
-    sources += [(include / "verilated.cpp", "-O1"), (include / "verilated_threads.cpp", "-O1")]
+    runtime = runtime_objects(tools, CXX_FLAGS, ("verilated.cpp", "verilated_threads.cpp"), cache)
 
     outputs = [str(objects / f"{path.stem}.o") for path, _ in sources]
     commands = [[tools.cxx, *flags, level, "-c", "-o", output, path]
                 for (path, level), output in zip(sources, outputs, strict=True)]  # fmt: skip
     for done in run_children(commands, work, COMPILE_JOBS):
         _check(tools, done)
-    _check(tools, run_child([tools.cxx, "-pthread", "-o", work / "board", *outputs], work))
+    _check(tools, run_child([tools.cxx, "-pthread", "-o", work / "board", *outputs, *runtime], work))
     shutil.rmtree(objects)
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from relay_hw.accel.fpga.sim import soc
-from relay_hw.accel.sim.verilator import find_toolchain, run_verilator
+from relay_hw.accel.fpga.sim.board import CXX_FLAGS
+from relay_hw.accel.sim.verilator import find_toolchain, run_verilator, runtime_objects, user_cache_folder
 
 MODEL = Path(soc.__file__).with_name("sdram_chip.v")
 BENCH = Path(__file__).with_name("sdram_bench.cpp")
@@ -74,10 +75,9 @@ def chip(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     objects = folder / "obj"
     (objects / "model.cpp").write_text("".join(f'#include "{path.name}"\n' for path in sorted(objects.glob("V*.cpp"))))
     include = tools.root / "include"
-    runtime = [include / "verilated.cpp", include / "verilated_threads.cpp"]
-    command = [str(tools.cxx), "-std=c++20", "-O0", "-w", "-pthread", "-DVL_TIME_CONTEXT", "-DVM_SC=0"]
-    command += ["-DVM_COVERAGE=0", "-DVM_TRACE=0", f"-I{objects}", f"-I{include}", f"-I{include / 'vltstd'}"]
-    command += ["-o", str(folder / "bench"), str(BENCH), str(objects / "model.cpp"), *map(str, runtime)]
+    runtime = runtime_objects(tools, CXX_FLAGS, ("verilated.cpp", "verilated_threads.cpp"), user_cache_folder())
+    command = [str(tools.cxx), *CXX_FLAGS, "-O0", f"-I{objects}", f"-I{include}", f"-I{include / 'vltstd'}"]
+    command += ["-o", str(folder / "bench"), str(BENCH), str(objects / "model.cpp"), *runtime]
     subprocess.run(command, check=True)
 
     def run(cycles: list[Cycle]) -> tuple[list[int], str]:

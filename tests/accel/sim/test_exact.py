@@ -24,11 +24,13 @@ from tests.accel.sim.timed_programs import timed_program
 
 TINY = load_config("tiny")
 SHIPPED = [load_config(name) for name in config_names()]
+# 4-bit weights in little room.
+HALF = replace(TINY, name="half", block_in=32, wgt_bits=4, out_lanes=2)
 # Every limit of the bus at its smallest; blocks longer than high, a wide bus and one lane; blocks higher than long.
 ODD = [
     replace(TINY, name="smallest", burst_beats=2, read_outstanding=1, write_outstanding=1, queue_depth=2, out_lanes=1),
     replace(TINY, name="long", block_in=16, axi_data_bits=128, out_lanes=1, acc_banks=8, write_outstanding=2),
-    replace(TINY, name="half", block_in=32, wgt_bits=4, out_lanes=2),
+    HALF,
     replace(
         TINY, name="high", block_out=32, out_lanes=4, wgt_depth=256, burst_beats=8, read_outstanding=4, prm_depth=32
     ),
@@ -107,9 +109,9 @@ def test_sample(config: AccelConfig, memory: str, expected: dict[tuple[str, int]
     assert list(compare(config, MEMORIES[memory], range(SAMPLE), expected)) == []
 
 
-@pytest.mark.parametrize("name", ["tiny", "w4"])
-def test_sample_in_the_form_that_is_synthesised(name: str) -> None:
-    assert list(compare(load_config(name), MEMORIES["standard"], range(4 * SAMPLE), {}, Form.FABRIC)) == []
+@pytest.mark.parametrize("config", [TINY, HALF], ids=lambda config: config.name)
+def test_sample_in_the_form_that_is_synthesised(config: AccelConfig) -> None:
+    assert list(compare(config, MEMORIES["standard"], range(4 * SAMPLE), {}, Form.FABRIC)) == []
 
 
 @pytest.mark.long

@@ -19,7 +19,16 @@ from relay_hw.accel.sim import verilator
 from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.accel.sim.registers import ProtocolError
 from relay_hw.accel.sim.rtl_model import RtlModel
-from relay_hw.accel.sim.verilator import Build, Form, ToolError, Waves, build_library, cache_key, find_toolchain
+from relay_hw.accel.sim.verilator import (
+    Build,
+    Form,
+    ToolError,
+    Waves,
+    build_library,
+    cache_key,
+    find_toolchain,
+    runtime_objects,
+)
 from tests.told import told
 
 PROBE = Path(__file__).parent / "probe"
@@ -208,10 +217,25 @@ def test_failed_build_leaves_nothing_and_quotes_the_tool(tmp_path: Path) -> None
         build_library(Build.of(TINY, rtl=PROBE), cache=tmp_path / "file")
 
 
+def test_the_run_time_is_compiled_once_for_the_same_flags(tmp_path: Path) -> None:
+    tools = replace(find_toolchain(), root=tmp_path)
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include" / "part.cpp").write_text("int answer() { return ANSWER; }\n")
+    names, cache = ("part.cpp",), tmp_path / "cache"
+    (first,) = runtime_objects(tools, ("-DANSWER=1",), names, cache)
+    written = Path(first).stat().st_mtime_ns
+    assert runtime_objects(tools, ("-DANSWER=1",), names, cache) == [first]
+    assert Path(first).stat().st_mtime_ns == written
+    (other,) = runtime_objects(tools, ("-DANSWER=2",), names, cache)
+    assert other != first and Path(other).read_bytes() != Path(first).read_bytes()
+    with pytest.raises(ToolError, match=r"failed: .*ANSWER"):
+        runtime_objects(tools, (), names, cache)
+
+
 def test_two_builders_make_one_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def compile_quickly(build: Build, tools: object, objects: Path, library: Path) -> None:
+    def compile_quickly(build: Build, tools: object, objects: Path, library: Path, cache: Path) -> None:
         made.append(build.name)
         library.write_bytes(b"library")
 
@@ -236,7 +260,7 @@ def test_interrupted_build_is_cleaned_up_and_repeated(tmp_path: Path, monkeypatc
         build_library(build, cache=tmp_path)
     (tmp_path / "rtl" / ".tiny.relay-hw-4194304000-1-00.tmp").mkdir()
     messages: list[str] = []
-    monkeypatch.setattr(verilator, "_compile", lambda b, t, o, library: library.write_bytes(b"library"))
+    monkeypatch.setattr(verilator, "_compile", lambda b, t, o, library, c: library.write_bytes(b"library"))
     library = build_library(build, cache=tmp_path, progress=told(messages))
     assert messages == ["building RTL model for tiny (once)"]
     assert library.read_bytes() == b"library"
@@ -252,7 +276,7 @@ def test_a_library_that_is_not_what_was_built_is_built_again(
     made: list[str] = []
     content = bytes(range(256)) * 16
 
-    def compile_quickly(build: Build, tools: object, objects: Path, library: Path) -> None:
+    def compile_quickly(build: Build, tools: object, objects: Path, library: Path, cache: Path) -> None:
         made.append(build.name)
         library.write_bytes(content)
 

@@ -130,7 +130,7 @@ def test_libraries_of_the_verilog(
     root = tmp_path / "root"
     content = b"library" * 1000
     monkeypatch.setattr(verilator, "run_verilator", lambda _tools, _words, _folder: None)
-    monkeypatch.setattr(verilator, "_build_into", lambda _build, _tools, work: _stub(work, content))
+    monkeypatch.setattr(verilator, "_build_into", lambda _build, _tools, work, _cache: _stub(work, content))
     build = Library.of(load_config("tiny"))
 
     def cut() -> None:
