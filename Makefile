@@ -96,6 +96,10 @@ docs: $(READY) ## the documents as a site that needs no network: build/site/inde
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs . build/site
 	@echo "build/site/index.html is ready"
 
+images: data ## draw the picture of README.md from a build: docs/images/cycles.svg
+	$(BIN)/relay-hw compile examples/mnist_cnn.onnx --calibration build/data/mnist_calibration.npz -o build/images
+	$(BIN)/python scripts/picture.py build/images
+
 test-docs: $(READY) ## every figure that a simulator can measure anew, every command of the documents and of --help (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/docs tests/relay_hw/cli/test_examples.py $(FLAGS)
 

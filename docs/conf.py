@@ -44,6 +44,8 @@ html_theme_options = {"navigation_with_keys": True}
 HOME = "docs/README"
 REST = "ARCHITECTURE"
 LINK = re.compile(r"\[([^\]]+)\]\(([\w./-]+)\.md\)")
+# ```python train.py: the block is a file, whose name the site shows.
+FILE = re.compile(r"^```(\w+) ([\w/-]+\.\w+)$", re.M)
 GENERATED = re.compile(r"^<!-- site: (\w+) -->$", re.M)
 
 
@@ -70,6 +72,7 @@ def fill(app: Sphinx, page: str, source: list[str]) -> None:
     if page == REST:
         named = {HOME, *(path for links in sections.values() for _, path in links)}
         source[0] += toctree("Rooms", [f"/{path}" for path in sorted(app.env.found_docs - named)])
+    source[0] = FILE.sub(r"```{code-block} \1\n:caption: \2\n", source[0])
     source[0] = GENERATED.sub(lambda match: reference.WRITERS[match[1]](), source[0])
 
 
