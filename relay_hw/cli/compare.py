@@ -48,7 +48,7 @@ def compare_command(args: Namespace, console: Console) -> int:
         params=model.params,
         progress=console,
     )
-    for name, content in found.files(layers).items():
+    for name, content in found.files(report.folder, layers).items():
         report.put(report.folder / name, content)
     for text in found.warnings:
         console.warning(text)

@@ -29,16 +29,19 @@ class Comparison(Findings):
         """A self-contained HTML page with histograms of `layers` (default: all). Raises InputError."""
         return render_page(self, layers)
 
-    def files(self, layers: Sequence[str] | None = None) -> dict[str, bytes]:
-        """Contents of `report.json`, `report.csv` and `report.html`. Raises InputError for an unknown layer."""
+    def files(self, folder: Path, layers: Sequence[str] | None = None) -> dict[str, bytes]:
+        """Contents of `report.json`, `report.csv` and `report.html`, whose page links what of builds is in `folder`.
+
+        Raises InputError for an unknown layer.
+        """
         data = json.dumps(self.to_json(), indent=1) + "\n"
-        texts = {"report.json": data, "report.csv": self.to_csv(), "report.html": self.to_html(layers)}
+        texts = {"report.json": data, "report.csv": self.to_csv(), "report.html": render_page(self, layers, folder)}
         return {name: text.encode() for name, text in texts.items()}
 
     def save(self, folder: str | Path) -> None:
         """Write the three files into `folder`, created if missing. Raises InputError."""
         store = Store(Path(folder))
-        for name, content in self.files().items():
+        for name, content in self.files(store.folder).items():
             store.put(store.folder / name, content)
 
     def __str__(self) -> str:

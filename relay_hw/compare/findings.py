@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
 from relay_hw.compare.energy import table as energy_table
 from relay_hw.compare.front import front, run_time
 from relay_hw.compare.measures import Quality
-from relay_hw.compare.rows import FORMAT, FloatRow, LayerRow, Row, row_json
+from relay_hw.compare.rows import FORMAT, FloatRow, Key, LayerRow, Row, row_json
 from relay_hw.errors import InputError
 from relay_hw.support.names import one_of
 from relay_hw.support.quote import csv_cell
@@ -37,7 +38,7 @@ class Findings:
 
     `output` was compared on `images` samples of the test data; `is_logits`: before the softmax that follows it.
     `calibration_images` were seen by strategies, `held_out_images` were not. `notes` concern all strategies;
-    `warnings`: what looks like a mistake in the data.
+    `warnings`: what looks like a mistake in the data. `pages`: files with the report of a build, where it was kept.
     """
 
     model: str
@@ -51,6 +52,7 @@ class Findings:
     best: str | None
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    pages: Mapping[Key, Path] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Row:
         """The row of a strategy, on all configurations. Raises InputError for an unknown name."""

@@ -26,6 +26,7 @@ from relay_hw.compare.stored import stored_bytes
 from relay_hw.errors import RelayHwError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy
+from relay_hw.report import Report
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.machine import machine_name
 from relay_hw.runtime.options import CompileOptions
@@ -80,6 +81,14 @@ class Cost:
         return self.accel_macs / self.macs if self.macs else 0.0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Built:
+    """A build that was measured: its cost, and its report."""
+
+    cost: Cost
+    report: Report
+
+
 def costs(
     mod: IRModule,
     quantized: IRModule,
@@ -87,15 +96,15 @@ def costs(
     where: Sequence[Place],
     sample: Mapping[str, Array],
     progress: Progress,
-) -> tuple[tuple[Cost, ...], str]:
-    """Costs on every suitable place, fastest first, or the reason why there is none.
+) -> tuple[tuple[Built, ...], str]:
+    """Builds for every suitable place, fastest first, or the reason why there is none.
 
     `sample`: inputs of one run; they decide how often loops and recursion launch a program.
     """
     if strategy.simulated:
         return (), strategy.simulated
     work = network_work(quantized)
-    found: list[Cost] = []
+    found: list[Built] = []
     reasons: list[str] = []
     for place in suiting(work, where):
         config = place.config
@@ -108,10 +117,10 @@ def costs(
             cost = _cost(compiled, work, sample, time.perf_counter() - begin)
             stored, wider = stored_bytes(quantized, config), no_gain(strategy, config)
             rest = {"board": place.board, "clock_hz": place.clock_hz, "weight_bytes": stored, "no_gain": wider}
-            found.append(replace(cost, **rest))
+            found.append(Built(replace(cost, **rest), compiled.report))
         except (RelayHwError, AccelError) as error:
             reasons.append(f"{config.name}: {error}")
-    return tuple(sorted(found, key=_time)), "; ".join(reasons)
+    return tuple(sorted(found, key=lambda built: _time(built.cost))), "; ".join(reasons)
 
 
 def _time(cost: Cost) -> float:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -30,6 +31,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.quantize import NumberFormat, Strategy
 from relay_hw.quantize.held_back import Checked, realize_checked
 from relay_hw.quantize.main import realize_module
+from relay_hw.report import render_html
 from relay_hw.runtime.prices import needs_prices
 from relay_hw.support.progress import Labelled, Progress
 
@@ -51,7 +53,8 @@ _FORMAT_BITS: Final = {
 @dataclass(frozen=True, slots=True, eq=False)
 class Setting:
     """What all strategies share. They see `calibration`; the best is chosen on `held_out`, which none of them saw; both
-    are None if there are no data. `is_classifier`: outputs are scores of classes; `engine`: of `ENGINES`."""
+    are None if there are no data. `is_classifier`: outputs are scores of classes; `engine`: of `ENGINES`; `name`: of
+    the model."""
 
     network: Network
     test: Samples
@@ -60,6 +63,7 @@ class Setting:
     places: tuple[Place, ...]
     engine: str
     is_classifier: bool
+    name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +74,14 @@ class FloatOutputs:
     held_out: Array | None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """A strategy's row, and the page of each of its builds by configuration."""
+
+    row: Row
+    pages: Mapping[str, str]
+
+
 def float_outputs(setting: Setting, which: str, start: int, stop: int, progress: Progress) -> Array:
     """The float network on launches `start` to `stop` of the data called `which` (test or held_out)."""
     samples = setting.test if which == "test" else setting.held_out
@@ -78,7 +90,7 @@ def float_outputs(setting: Setting, which: str, start: int, stop: int, progress:
     return evaluator.run(samples.part(start, stop), progress).outputs
 
 
-def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, progress: Progress) -> Row:
+def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, progress: Progress) -> Measured:
     """Measure one strategy, except for its area. Raises RelayHwError if it cannot be applied to the network."""
     seconds: dict[str, float] = {}
     network = setting.network
@@ -117,14 +129,14 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, pro
 
     begin = time.perf_counter()
     (sample,) = setting.test.take(0, 1)
-    found_costs, reason = costs(network.mod, realized.mod, realized.strategy, setting.places, sample, progress)
+    built, reason = costs(network.mod, realized.mod, realized.strategy, setting.places, sample, progress)
     seconds["compile"] = time.perf_counter() - begin
-    return Row(
+    row = Row(
         name=strategy.name,
         summary=strategy.summary,
         test=test,
         held_out=held_out,
-        costs=found_costs,
+        costs=tuple(one.cost for one in built),
         reason="; ".join(filter(None, [reason, *_kept(checked)])),
         unplaced_bytes=weight_bytes(network.mod, realized.mod, strategy, setting.places[0].config),
         layers=layers,
@@ -132,6 +144,7 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, pro
         note=evaluation.note,
         seconds=seconds,
     )
+    return Measured(row, {one.cost.config: render_html(replace(one.report, model=setting.name)) for one in built})
 
 
 def held_out_db(setting: Setting, strategy: Strategy, floats: FloatOutputs, progress: Progress) -> float:

@@ -23,6 +23,7 @@ from relay_hw.compare.data import TARGETS, Samples, read_samples, single_samples
 from relay_hw.compare.findings import choose_best
 from relay_hw.compare.job import (
     FloatOutputs,
+    Measured,
     Setting,
     as_given,
     float_outputs,
@@ -36,8 +37,8 @@ from relay_hw.compare.mixed import BASE, mixed_front
 from relay_hw.compare.network import Network, prepare, read_network
 from relay_hw.compare.network_work import network_work
 from relay_hw.compare.options import CompareOptions
-from relay_hw.compare.pool import run_tasks
-from relay_hw.compare.rows import FloatRow, Row, read_row, row_content
+from relay_hw.compare.pool import SideBySide, run_tasks
+from relay_hw.compare.rows import FloatRow, Key, Row, read_row, row_content
 from relay_hw.compare.store import Store, key_of
 from relay_hw.errors import InputError, RelayHwError
 from relay_hw.ir.module import IRModule
@@ -46,7 +47,7 @@ from relay_hw.quantize.inputs import complaint, look
 from relay_hw.quantize.strategy_file import strategy_from
 from relay_hw.runtime.labels import LABELS, check_labels, doubt
 from relay_hw.support import durable
-from relay_hw.support.progress import IDLE, SILENT, Progress, ProgressStep
+from relay_hw.support.progress import SILENT, Progress
 
 Array = NDArray[Any]
 Data = Mapping[str, Array]
@@ -105,7 +106,7 @@ def compare(
         floats = runner.floats()
         setting = runner.check_floats(floats)
         chosen += runner.mixed(options.mixed, floats) if options.mixed else []
-        rows = runner.rows(chosen, floats)
+        rows, pages = runner.rows(chosen, floats)
     notes: tuple[str, ...] = ()
     if options.area:
         rows, notes = _with_areas(rows, [place.config for place in setting.places])
@@ -127,6 +128,7 @@ def compare(
         ),
         rows=tuple(rows),
         best=choose_best(rows),
+        pages=pages if options.work is not None else {},
         notes=notes,
         warnings=tuple(_doubts(setting, quality.top1, floats.test.shape[1], options.images)),
     )
@@ -184,7 +186,7 @@ def _setting(network: Network, data: Data, calibration: Data | None, options: Co
     if calib is not None and calib.launches >= HELD_OUT:
         calib, held_out = calib.split(HELD_OUT)
     is_classifier = test.labels is not None or test.targets is None
-    return Setting(network, test, calib, held_out, options.find_places(), options.engine, is_classifier)
+    return Setting(network, test, calib, held_out, options.find_places(), options.engine, is_classifier, options.name)
 
 
 @contextmanager
@@ -243,7 +245,7 @@ class _Runner:
             step = -(-samples.launches // (self._processes if samples.launches > 64 else 1))
             tasks += [(name, start, min(start + step, samples.launches)) for start in range(0, samples.launches, step)]
         parts: dict[int, Array] = {}
-        listen = _SideBySide(self._progress, ["float" for _ in tasks], "parts of the float network")
+        listen = SideBySide(self._progress, ["float" for _ in tasks], "parts of the float network")
         for number, outputs in run_tasks(self._start(None), _float_task, tasks, self._processes, listen):
             parts[number] = outputs
             listen.done()
@@ -277,8 +279,8 @@ class _Runner:
             self._store.write("mixed front", key, content)
         return [strategy_from(values, "mixed front", str(values["name"])) for values in content["strategies"]]
 
-    def rows(self, strategies: Sequence[Strategy], floats: FloatOutputs) -> list[Row]:
-        """A row for each strategy, stored or measured, in the order given."""
+    def rows(self, strategies: Sequence[Strategy], floats: FloatOutputs) -> tuple[list[Row], dict[Key, Path]]:
+        """A row for each strategy, stored or measured, in the order given, and files of pages of builds, if kept."""
         where = [asdict(place) for place in self._setting.places]
         keys = [key_of("row", *self._common, strategy_values(s), where, self._setting.engine) for s in strategies]
         found: dict[int, Row] = {}
@@ -289,13 +291,24 @@ class _Runner:
         # Long tasks go first, so that processes end together.
         missing = sorted((n for n in range(len(strategies)) if n not in found), key=lambda n: -_weight(strategies[n]))
         tasks = [strategies[number] for number in missing]
-        listen = _SideBySide(self._progress, [task.name for task in tasks], "strategies", len(found))
+        listen = SideBySide(self._progress, [task.name for task in tasks], "strategies", len(found))
         start = self._start(floats) if tasks else _nothing
-        for number, row in run_tasks(start, _row_task, tasks, self._processes, listen):
+        for number, measured in run_tasks(start, _row_task, tasks, self._processes, listen):
+            row, key = measured.row, keys[missing[number]]
             found[missing[number]] = row
-            self._store.write(row.name, keys[missing[number]], row_content(row))
+            for config, page in measured.pages.items():
+                self._store.put(self._page(row.name, config, key), page.encode())
+            self._store.write(row.name, key, row_content(row))
             listen.done()
-        return [found[number] for number in range(len(strategies))]
+        rows = [found[number] for number in range(len(strategies))]
+        pages = {
+            point.key: self._page(*point.key, key) for row, key in zip(rows, keys, strict=True) for point in row.points
+        }
+        return rows, {name: path for name, path in pages.items() if path.is_file()}
+
+    def _page(self, strategy: str, config: str, key: str) -> Path:
+        """The file of a build's page."""
+        return self._store.path(f"{strategy} on {config}", key, ".html")
 
     def _start(self, floats: FloatOutputs | None) -> Callable[[], _Shared]:
         """The function that gives a worker its shared data: from memory in this process, from files in others."""
@@ -317,8 +330,9 @@ class _Runner:
                 arrays["held_out"] = floats.held_out
             files = replace(files, floats=store.write_arrays("floats", self._common[0], arrays))
         light = (network.output, network.name, network.is_logits)
-        rest = (setting.places, setting.engine, setting.is_classifier, setting.test.batch)
-        return partial(_load_shared, files, light, rest)
+        rest = (setting.places, setting.engine, setting.is_classifier, setting.name)
+        batch = setting.test.batch
+        return partial(_load_shared, files, light, rest, batch)
 
 
 def _write_samples(store: Store, name: str, samples: Samples) -> Path:
@@ -333,13 +347,12 @@ def _nothing() -> None:
     return None
 
 
-def _load_shared(files: _Files, light: tuple[int, str, bool], rest: tuple[Any, ...]) -> _Shared:
+def _load_shared(files: _Files, light: tuple[int, str, bool], rest: tuple[Any, ...], batch: int) -> _Shared:
     """Read a worker's shared data from files."""
-    where, engine, is_classifier, batch = rest
     network = read_network(files.network.read_text(), *light)
     calibration = _load_samples(files.calibration, batch) if files.calibration is not None else None
     held_out = _load_samples(files.held_out, batch) if files.held_out is not None else None
-    setting = Setting(network, _load_samples(files.test, batch), calibration, held_out, where, engine, is_classifier)
+    setting = Setting(network, _load_samples(files.test, batch), calibration, held_out, *rest)
     if files.floats is None:
         return _Shared(setting, None)
     with np.load(files.floats) as archive:
@@ -358,7 +371,7 @@ def _float_task(shared: _Shared, task: tuple[str, int, int], progress: Progress)
     return float_outputs(shared.setting, *task, progress)
 
 
-def _row_task(shared: _Shared, strategy: Strategy, progress: Progress) -> Row:
+def _row_task(shared: _Shared, strategy: Strategy, progress: Progress) -> Measured:
     assert shared.floats is not None
     try:
         return strategy_row(shared.setting, strategy, shared.floats, progress)
@@ -370,26 +383,6 @@ def _weight(strategy: Strategy) -> int:
     """Sort key by expected run time: training, search and learned rounding come first."""
     learned = strategy.weight_rounding.value in ("adaround", "gptq")
     return 8 * strategy.epochs + 4 * bool(strategy.budget) + 2 * len(strategy.candidates) + 2 * learned
-
-
-class _SideBySide:
-    """Shows the progress of parallel tasks as one step."""
-
-    def __init__(self, progress: Progress, names: Sequence[str], what: str, before: int = 0) -> None:
-        self._progress = progress
-        self._names = names
-        self._step = f"comparing, {what}"
-        self._ready = before
-        progress.started(self._step, len(names) + before)
-
-    def __call__(self, number: int, step: ProgressStep) -> None:
-        if step is not IDLE:
-            self._progress.advanced(self._step, self._ready, f"{self._names[number]}: {step.text}")
-
-    def done(self) -> None:
-        """Count a finished task."""
-        self._ready += 1
-        self._progress.advanced(self._step, self._ready)
 
 
 def default_processes() -> int:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from relay_hw.compare.energy import CAVEAT, FIGURES, SOURCE, SRAM, share_rows
 from relay_hw.compare.findings import Findings
@@ -15,7 +17,7 @@ from relay_hw.compare.front import Amount, is_by_agreement, points_of, run_time
 from relay_hw.compare.histogram import Histogram
 from relay_hw.compare.plots import Axes, Plot, amount_text, pareto_plot
 from relay_hw.compare.ranges import Range, Ranges, ranges
-from relay_hw.compare.rows import Row
+from relay_hw.compare.rows import Key, Row
 from relay_hw.compare.table import clocks, decibels, interval, notes, pairs, rate, share, short
 from relay_hw.errors import InputError
 from relay_hw.report import ROWS_SCRIPT, number, percent, render, short_names
@@ -26,13 +28,16 @@ _WEIGHTS: Final = "bytes of weights"
 _NONE_DB, _STRONGEST = 40.0, 0.75
 
 
-def render_page(found: Findings, layers: Sequence[str] | None = None) -> str:
-    """The page. `layers`: whose histograms are shown, None for all. Raises InputError for an unknown layer."""
+def render_page(found: Findings, layers: Sequence[str] | None = None, folder: Path | None = None) -> str:
+    """The page. `layers`: whose histograms are shown, None for all; `folder`: where it will lie, for links to builds.
+
+    Raises InputError for an unknown layer.
+    """
     shown = found.layer_names if layers is None else tuple(layers)
     for name in shown:
         if name not in found.layer_names:
             raise InputError(one_of("layer", found.layer_names, name))
-    columns = _columns(found)
+    columns, links = _columns(found), _links(found, folder)
     names = short_names(found.layer_names)
     return render(
         "compare/templates/compare.html.j2",
@@ -41,7 +46,7 @@ def render_page(found: Findings, layers: Sequence[str] | None = None) -> str:
         found=found,
         tiles=_tiles(found),
         columns=columns,
-        rows=[_Strategy.of(found, row, columns) for row in found.points],
+        rows=[_Strategy.of(found, row, columns, links) for row in found.points],
         machines=list(dict.fromkeys(row.cost.machine for row in found.points if row.cost is not None)),
         clocks=clocks(found),
         plots=_plots(found),
@@ -55,6 +60,15 @@ def render_page(found: Findings, layers: Sequence[str] | None = None) -> str:
 
 def _title(found: Findings) -> str:
     return f"{found.model}: quantization strategies"
+
+
+def _links(found: Findings, folder: Path | None) -> dict[Key, str]:
+    """Addresses of the reports of builds that lie below `folder`, seen from there."""
+    if folder is None:
+        return {}
+    top = folder.resolve()
+    paths = {key: path.resolve() for key, path in found.pages.items()}
+    return {key: quote(path.relative_to(top).as_posix()) for key, path in paths.items() if path.is_relative_to(top)}
 
 
 def _tiles(found: Findings) -> list[tuple[str, str]]:
@@ -147,20 +161,23 @@ def _p(value: float | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Strategy:
-    """A row of the table: a strategy on a configuration. `notes`: a line of its own below the numbers."""
+    """A row of the table: a strategy on a configuration. `notes`: a line of its own below the numbers; `link`: the
+    address of its build's report, empty without one."""
 
     name: str
     config: str
+    link: str
     cells: tuple[_Cell, ...]
     notes: str
     is_best: bool
 
     @classmethod
-    def of(cls, found: Findings, row: Row, columns: Sequence[_Column]) -> _Strategy:
+    def of(cls, found: Findings, row: Row, columns: Sequence[_Column], links: Mapping[Key, str]) -> _Strategy:
         """The row of a strategy on a configuration."""
         return cls(
             row.name,
             row.cost.config if row.cost is not None else "",
+            links.get(row.key, ""),
             tuple(column.cell(row) for column in columns),
             "; ".join(filter(None, [row.summary, *notes(row)])),
             found.is_best(row),

@@ -12,9 +12,7 @@ from enum import Enum
 from typing import Final
 
 from relay_hw.compare.front import Point, staircase, unbeaten
-
-# Strategy and configuration of a row.
-Key = tuple[str, str]
+from relay_hw.compare.rows import Key
 
 _TICKS: Final = 5
 _STEP: Final = 16  # between lines of labels

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.errors import InputError, QuantizeError, RelayHwError, UnsupportedError
-from relay_hw.support.progress import Progress, ProgressStep, Steps
+from relay_hw.support.progress import IDLE, Progress, ProgressStep, Steps
 
 Work = Callable[[Any, Any, Progress], Any]  # (shared, task, progress) -> result
 Listen = Callable[[int, ProgressStep], object]  # number of the task, what it does now
@@ -31,6 +31,26 @@ _FAMILY: Final = {kind.__name__: kind for kind in (InputError, QuantizeError, Un
 _QUIET_SECONDS: Final = 0.2
 # Workers share the cores: libraries that start threads of their own would fight for them.
 _THREADS: Final = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "TVM_NUM_THREADS")
+
+
+class SideBySide:
+    """Shows the progress of parallel tasks as one step."""
+
+    def __init__(self, progress: Progress, names: Sequence[str], what: str, before: int = 0) -> None:
+        self._progress = progress
+        self._names = names
+        self._step = f"comparing, {what}"
+        self._ready = before
+        progress.started(self._step, len(names) + before)
+
+    def __call__(self, number: int, step: ProgressStep) -> None:
+        if step is not IDLE:
+            self._progress.advanced(self._step, self._ready, f"{self._names[number]}: {step.text}")
+
+    def done(self) -> None:
+        """Count a finished task."""
+        self._ready += 1
+        self._progress.advanced(self._step, self._ready)
 
 
 @dataclass(frozen=True, slots=True)

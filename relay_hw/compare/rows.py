@@ -16,6 +16,8 @@ from relay_hw.compare.measures import Quality
 from relay_hw.compare.probes import LayerRow
 
 FORMAT: Final = 1
+# Names of a strategy and of a configuration.
+Key = tuple[str, str]
 WORST: Final = 3
 
 
@@ -51,7 +53,7 @@ class Row:
         return tuple(replace(self, costs=(cost,)) for cost in self.costs) or (self,)
 
     @property
-    def key(self) -> tuple[str, str]:
+    def key(self) -> Key:
         """Names of the strategy and of its fastest configuration, empty without one: what points differ in."""
         return self.name, self.cost.config if self.cost is not None else ""
 

@@ -23,7 +23,7 @@ from relay_hw.backend.flat import FlatFunction, nested
 from relay_hw.backend.store import ConstantPool, flat_to_json
 from relay_hw.backend.tvm.target import NUMPY, HostTarget
 from relay_hw.errors import InputError
-from relay_hw.ir.expr import Constant, Function
+from relay_hw.ir.expr import Constant, Expr, Function
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import substitute
 from relay_hw.quantize import Strategy, strategy_values
@@ -31,7 +31,7 @@ from relay_hw.quantize.finite import check_constants
 from relay_hw.quantize.held_back import Kept
 from relay_hw.quantize.plan import RULES
 from relay_hw.quantize.report import LayerNoise
-from relay_hw.report import report_files
+from relay_hw.report import Network, Profile, report_files
 from relay_hw.runtime.artifact import NETWORK, WEIGHTS, Artifact, load_artifact, write_artifact
 from relay_hw.runtime.calls import Caller, Calls, outside
 from relay_hw.runtime.first_report import first_report
@@ -154,6 +154,17 @@ class CompiledModel:
         """Rich display in notebooks: where each operator runs, with the cycles that the compiler counted."""
         return static_report(self._manifest(ConstantPool()))._repr_html_()
 
+    @property
+    def report(self) -> Profile:
+        """The report of the launches that the compiler timed, with the network, as a build's report.html shows it."""
+        manifest = self._manifest(ConstantPool())
+        _, lines = print_with_lines(self.stages[STAGES[0]])
+        return first_report(manifest, self.segments, self._network(lines))
+
+    def _network(self, lines: Mapping[Expr, tuple[int, str]]) -> Network:
+        """The operators with their operands; `lines`: of the imported module."""
+        return network_of(lines_by_span(lines), self.stages[STAGES[-1]], self.layers, self.noise)
+
     def save(self, path: str | Path) -> Artifact:
         """Write the build folder `path`, whole or not at all, and read it back. Raises InputError, UnsupportedError."""
         pool = ConstantPool()
@@ -162,7 +173,7 @@ class CompiledModel:
         imported, lines = print_with_lines(self.stages[STAGES[0]])
         texts = [imported, *(print_module(self.stages[name]) for name in STAGES[1:])]
         stages = {f"{k}_{name}.relay": text for k, (name, text) in enumerate(zip(STAGES, texts, strict=True))}
-        network = network_of(lines_by_span(lines), self.stages[STAGES[-1]], self.layers, self.noise)
+        network = self._network(lines)
         manifest = replace(manifest, stages=tuple(stages))
         files = {programs[name]: region.to_bytes() for name, region in self.regions.items()}
         files |= {WEIGHTS: bytes(pool)} | {name: text.encode() for name, text in stages.items()}

@@ -13,6 +13,7 @@ from tests.house.sources import ROOT
 TEMPLATES = sorted((ROOT / "relay_hw").rglob("*.j2"))
 # By template, expressions inside of <script> and <style>, and filters that make HTML, with the reason.
 CODE = {
+    "compare.html.j2": {"row.link": "an address below the page, quoted where it is made"},
     "base.html.j2": {"script | safe": "the page's own script, of the folder page"},
     "macros.html.j2": {"found | tojson": "JSON that neither ends the element nor turns into a comment",
                        "columns": "base64, which a browser does not run"},

@@ -16,6 +16,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -325,6 +326,7 @@ def test_two_processes_give_what_one_gives(plain: IRModule, found: Comparison, t
             cost["compile_seconds"] = cost["host_seconds"] = None
     assert mine == theirs
     assert not list(tmp_path.glob("workers*")), "what only workers read is gone"
+    assert {*other.pages} == {row.key for row in other.points} and not found.pages
 
 
 @pytest.mark.parametrize("flat", [False, True])
@@ -489,6 +491,25 @@ def test_files_are_written(found: Comparison, tmp_path: Path) -> None:
     found.save(tmp_path / "report")
     assert {path.name for path in (tmp_path / "report").iterdir()} == {"report.html", "report.csv", "report.json"}
     assert Store(tmp_path / "report").folder.stat().st_mode & 0o200
+
+
+def test_rows_link_the_reports_of_their_builds(plain: IRModule, tmp_path: Path) -> None:
+    options = CompareOptions(strategies=["int8", "mxfp4"], configs=["tiny"], work=tmp_path / "a b" / "work", name="net")
+    for _ in range(2):  # measured, then found again
+        found = compare(plain, data(), options, calibration=calibration())
+        found.save(tmp_path / "a b")
+        text = (tmp_path / "a b" / "report.html").read_text()
+        (address,) = re.findall(r'<a href="([^"]*)" aria-label="report of int8 on tiny">report</a>', text)
+        page = (tmp_path / "a b" / unquote(address)).read_text()
+        cost = found["int8"].cost
+        assert cost is not None and "<title>net on tiny · relay-hw</title>" in page and "strategy int8" in page
+        assert f"<b>{cost.cycles:,}</b><span>cycles an inference</span>" in page
+    # Nothing is linked from elsewhere, nor what is there no more.
+    found.save(tmp_path / "other")
+    assert "<a href" not in (tmp_path / "other" / "report.html").read_text() and "<a href" not in found.to_html()
+    (path,) = found.pages.values()
+    path.unlink()
+    assert not compare(plain, data(), options, calibration=calibration()).pages
 
 
 def test_regressors_and_unlabelled_data(plain: IRModule) -> None:

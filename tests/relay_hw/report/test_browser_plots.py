@@ -64,6 +64,15 @@ def test_a_row_that_is_folded_away_is_shown(open_file: Open, files: dict[str, Pa
     assert beaten.is_visible() and chosen(page, "tr.chosen") == {row}
 
 
+def test_a_row_links_the_report_of_its_build(open_file: Open, files: dict[str, Path]) -> None:
+    page = open_file(files["compare"])
+    links = page.get_by_role("link", name="report of")
+    assert links.count() == 3, "mxfp4 has no hardware"
+    links.first.click()
+    page.wait_for_selector("html[data-ready] #timeline", state="attached")
+    assert page.locator("h1").inner_text() == "net on tiny"
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_keys_reach_every_point(open_file: Open, files: dict[str, Path], name: str) -> None:
     page = open_file(files[name])

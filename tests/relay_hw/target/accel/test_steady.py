@@ -79,7 +79,8 @@ def check_figures(net: Network, folder: Path, regions: int = 3) -> None:
     assert (found.cycles, found.report.launches) == wanted
     imported, quantized = compiled.stages["imported"], compiled.stages["quantized"]
     sample = {"x": net[1]["x"][0].reshape(compiled.inputs[0].shape)}
-    ((cost,), _) = costs(imported, quantized, compiled.strategy, [Place(artifact.config)], sample, SILENT)
+    ((built,), _) = costs(imported, quantized, compiled.strategy, [Place(artifact.config)], sample, SILENT)
+    cost = built.cost
     assert (cost.cycles, cost.launches, cost.dram_bytes) == (*wanted, report.traffic.total)
     for device in ("cycle", "rtl"):
         result = run(artifact, net, device, 1)
