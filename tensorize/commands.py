@@ -54,7 +54,9 @@ class Packing(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """`entries` of scratchpad `mem` that live from the first to the last step that names `key`.
+    """Space in a scratchpad that a step needs.
+
+    `entries` of scratchpad `mem` that live from the first to the last step that names `key`.
 
     Filled by `loads` (commands whose `sram` refers to the key) or with constant `data`, or by the step's own commands.
     `packing`: how LOAD widens the data.

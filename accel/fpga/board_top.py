@@ -65,7 +65,7 @@ class BoardSoc:
 
 @dataclass(frozen=True, slots=True)
 class BoardParts:
-    """`constraints`: an LPF file."""
+    """The generated SoC of a board. `constraints`: an LPF file."""
 
     verilog: str
     constraints: str

@@ -69,8 +69,11 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """`platform` names the module of litex_boards that knows the pins; `clock_pin`, `reset_pin`, `led_pin`: resources
-    of it. `input_mhz`: its oscillator; `fits`: what runs on it, the usual one first."""
+    """A board that bitstreams are made for.
+
+    `platform` names the module of litex_boards that knows the pins; `clock_pin`, `reset_pin`, `led_pin`: resources
+    of it. `input_mhz`: its oscillator; `fits`: what runs on it, the usual one first.
+    """
 
     name: str
     title: str

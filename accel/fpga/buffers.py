@@ -36,8 +36,11 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Buffers:
-    """`code`: instructions, which are in the window already where `moves` is empty; `data`: sections with what a
-    program's inputs hold before anybody writes them."""
+    """One set of a program's inputs and outputs, and the instructions that work on it.
+
+    `code`: instructions, which are in the window already where `moves` is empty; `data`: sections with what a
+    program's inputs hold before anybody writes them.
+    """
 
     code: Section
     moves: tuple[Move, ...] = ()

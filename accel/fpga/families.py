@@ -37,7 +37,9 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class Toolchain:
-    """`tools`: yosys, the one that places and routes, the one that packs; `synthesis`: yosys's command for a top.
+    """The open tools for a family of parts, and how they are used.
+
+    `tools`: yosys, the one that places and routes, the one that packs; `synthesis`: yosys's command for a top.
 
     `constraints`, `placed`, `suffix`: the file of pins and clocks, what comes of a seed, the end of a bitstream's name.
     `derate`: of nextpnr's clocks what is believed; `untimed`: what it has no times of.

@@ -72,7 +72,10 @@ def _recipe(part: Part, mhz: float) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Bitstream:
-    """`data`: the file; `report`: a JSON object, the same for the same design, tools and seeds."""
+    """A finished bitstream.
+
+    `data`: the file; `report`: a JSON object, the same for the same design, tools and seeds.
+    """
 
     data: bytes
     report: dict[str, Any]

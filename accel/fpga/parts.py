@@ -42,7 +42,9 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`flag` names the part to nextpnr, on Gowin the family that `package`, the part's full name, is of; `luts` counts
+    """An FPGA, and what it holds.
+
+    `flag` names the part to nextpnr, on Gowin the family that `package`, the part's full name, is of; `luts` counts
     LUT4, `block_rams` those of 18 kbit, `multipliers` those of 18 by 18 bits.
 
     `clock_pin`: a pin of the package with a way to the clock network of its own. `groups`: columns where four block

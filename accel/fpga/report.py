@@ -17,9 +17,12 @@ _LATE: Final = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """`clocks`: reached and asked MHz by clock; `path`: steps of the slowest path, `modules`: its nanoseconds by
+    """The timing of a routed design.
+
+    `clocks`: reached and asked MHz by clock; `path`: steps of the slowest path, `modules`: its nanoseconds by
     module; `late`: for each group of alike cells that signals of its clock come late to, the latest in nanoseconds and
-    how many there are, latest first; `used`: cells by kind."""
+    how many there are, latest first; `used`: cells by kind.
+    """
 
     clocks: Mapping[str, tuple[float, float]]
     path: tuple[str, ...]

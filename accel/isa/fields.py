@@ -14,7 +14,10 @@ from relay_hw.accel.isa.errors import EncodeError, FaultCode
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`width` bits from bit `lo` of a word. `minimum` is the smallest legal value, `enum` closes the set of values."""
+    """A bit field of an instruction word.
+
+    `width` bits from bit `lo` of a word. `minimum` is the smallest legal value, `enum` closes the set of values.
+    """
 
     name: str
     lo: int

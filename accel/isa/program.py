@@ -72,7 +72,10 @@ class TensorLayout(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """`size` bytes at byte `offset` of the window. `data` (all of it, or None) is written before the first launch."""
+    """A named range of the DRAM window.
+
+    `size` bytes at byte `offset` of the window. `data` (all of it, or None) is written before the first launch.
+    """
 
     name: str
     kind: SectionKind

@@ -18,7 +18,10 @@ from relay_hw.accel.isa.spec import Form, Op
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """`fixed` slots, and `groups` more for each of the G lane groups of a vector."""
+    """A number of slots that depends on the lane groups of a vector.
+
+    `fixed` slots, and `groups` more for each of the G lane groups of a vector.
+    """
 
     fixed: int
     groups: int = 0

@@ -17,8 +17,11 @@ from relay_hw.tensorize.target import Target
 
 @dataclass(frozen=True, slots=True)
 class Ordered:
-    """`flow`: work of the steps and who waits for whom; `starts`: when each of them starts to compute, and the end;
-    `constants`: loads of constants, in order of first use."""
+    """Steps in program order and what is known of them.
+
+    `flow`: work of the steps and who waits for whom; `starts`: when each of them starts to compute, and the end;
+    `constants`: loads of constants, in order of first use.
+    """
 
     steps: tuple[Step, ...]
     flow: Flow

@@ -17,7 +17,9 @@ _LOOP_DEPTH = 9
 
 @dataclass(frozen=True, slots=True)
 class ConvTile:
-    """`rows` x `cols` output pixels x `out_blocks`: the accumulators of one group, requantized and stored together.
+    """A tile of a convolution.
+
+    `rows` x `cols` output pixels x `out_blocks`: the accumulators of one group, requantized and stored together.
 
     A step adds up `in_blocks` for `weight_blocks` out blocks of a group (0: for all), which one load of weights brings.
     `live` groups are summed at the same time: all of them for one chunk of the sum, then for the next one.
@@ -50,7 +52,7 @@ class ConvTile:
 
 @dataclass(frozen=True, slots=True)
 class PoolTile:
-    """`rows` x `cols` output pixels x `blocks`."""
+    """A tile of a pool. `rows` x `cols` output pixels x `blocks`."""
 
     rows: int
     cols: int
@@ -62,7 +64,10 @@ class PoolTile:
 
 @dataclass(frozen=True, slots=True)
 class OutputTile:
-    """`rows` x `cols` output pixels x `blocks` of a layer whose blocks need few others."""
+    """A tile of a layer whose output blocks need few input blocks, such as a depthwise convolution.
+
+    `rows` x `cols` output pixels x `blocks`.
+    """
 
     rows: int
     cols: int
@@ -74,7 +79,7 @@ class OutputTile:
 
 @dataclass(frozen=True, slots=True)
 class AddTile:
-    """`entries` consecutive accumulator entries of both operands."""
+    """A tile of a residual add. `entries` consecutive accumulator entries of both operands."""
 
     entries: int
 

@@ -13,7 +13,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Netlist:
-    """`cells`: yosys's objects by name; `pins`: for each net, the places in `cells` of what it touches, each once."""
+    """Cells, and which nets touch which.
+
+    `cells`: yosys's objects by name; `pins`: for each net, the places in `cells` of what it touches, each once.
+    """
 
     cells: Mapping[str, Mapping[str, Any]]
     pins: Mapping[int, Sequence[int]]

@@ -27,7 +27,7 @@ _BEL: Final = re.compile(r"X(\d+)/Y(\d+)/(?:SLICE([A-D])\.(?:(?:K|FF)([01])|RAMW
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """`port` of the cell at `cell` in `Placed.cells`."""
+    """One connection of a net. `port` of the cell at `cell` in `Placed.cells`."""
 
     cell: int
     port: str

@@ -72,8 +72,11 @@ _DRIVERS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Of one launch. `counts`: by kind, switches of nets times the pins that they drive, bits of accesses, changed
-    bits of partial products, and both edges of the clock at all of its pins."""
+    """Counts of what switched during one launch.
+
+    `counts`: by kind, switches of nets times the pins that they drive, bits of accesses, changed
+    bits of partial products, and both edges of the clock at all of its pins.
+    """
 
     cycles: int
     counts: Mapping[Kind, int]

@@ -35,7 +35,9 @@ CXX_FLAGS = ("-std=c++20", "-w", "-pthread", "-DVM_SC=0", "-DVM_COVERAGE=0", "-D
 
 @dataclass(frozen=True, slots=True)
 class BoardModel:
-    """`files`: name and text of each Verilog source; `clock`, `reset`, `rx`, `tx`: pins; `reset_level`: active.
+    """The Verilog of a board to simulate, and its pins.
+
+    `files`: name and text of each Verilog source; `clock`, `reset`, `rx`, `tx`: pins; `reset_level`: active.
 
     `harness` drives the pins: SERIAL, or ETHERNET, which has names for them of its own. `level`: of the C++ compiler.
     """

@@ -29,8 +29,11 @@ PORTS: Final = "AB"
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """`words`: the netlist; `nets`: its nets in the model's order, from the fourth on; `inputs` and `outputs`: by port
-    the places of its bits; `cells`: by kind, in the order of their tables."""
+    """A netlist as words for the simulator.
+
+    `words`: the netlist; `nets`: its nets in the model's order, from the fourth on; `inputs` and `outputs`: by port
+    the places of its bits; `cells`: by kind, in the order of their tables.
+    """
 
     words: tuple[int, ...]
     nets: tuple[int, ...]

@@ -31,7 +31,10 @@ class Queue:
 
 
 class Front:
-    """`asks`: first cycle in which fetch asks for a burst, as far as it is known; `beats` of it."""
+    """The timing of fetch and dispatcher during a launch.
+
+    `asks`: first cycle in which fetch asks for a burst, as far as it is known; `beats` of it.
+    """
 
     def __init__(
         self, config: AccelConfig, program_offset: int, works: Sequence[Work], queues: Sequence[Queue]

@@ -32,9 +32,12 @@ class Windows:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One instruction. `bursts`: beats of each, `beats` in all, to or from `mem`; `places`: byte of the window at which
+    """What one instruction asks of its unit.
+
+    `bursts`: beats of each, `beats` in all, to or from `mem`; `places`: byte of the window at which
     each begins. `runs`: (padding beats, then data beats), in order; `tail`: padding behind them. `slots`: cycles in the
-    first stage of COMPUTE or OUTPUT; `results`: micro-ops or vectors; `products`: multiplications."""
+    first stage of COMPUTE or OUTPUT; `results`: micro-ops or vectors; `products`: multiplications.
+    """
 
     op: Op
     unit: Unit | None
