@@ -93,7 +93,7 @@ measure-methods: $(READY) ## strategies on two MobileNets, the second one traine
 	$(BIN)/python scripts/measure_methods.py $(FLAGS)
 
 docs: $(READY) ## the documents as a site that needs no network: build/site/index.html
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet -c docs . build/site
+	$(BIN)/python -m sphinx --fresh-env --fail-on-warning --keep-going --quiet -c docs . build/site
 	@echo "build/site/index.html is ready"
 
 images: data ## draw the picture of README.md from a build: docs/images/cycles.svg

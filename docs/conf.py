@@ -2,8 +2,8 @@
 
 In: every Markdown page of the repository, where it lies, so that links hold on the site and beside the sources alike.
 The lists of links in docs/README.md are the navigation; pages that it does not name are listed below ARCHITECTURE.md.
-A line `<!-- site: NAME -->` becomes what scripts/reference.py writes for that name. Out: HTML that fetches nothing from
-the network.
+What stands between `<!-- site: NAME -->` and `<!-- end -->` becomes what scripts/reference.py writes for that name.
+Out: HTML that fetches nothing from the network.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ templates_path = ["site"]
 # The pages lie in docs/, the first file of the site does not.
 html_additional_pages = {"index": "redirect.html"}
 html_copy_source = False
+# The lines around a word are fetched from the pages, which a browser refuses for files.
+html_show_search_summary = False
 html_theme_options = {"navigation_with_keys": True}
 
 HOME = "docs/README"
@@ -46,7 +48,7 @@ REST = "ARCHITECTURE"
 LINK = re.compile(r"\[([^\]]+)\]\(([\w./-]+)\.md\)")
 # ```python train.py: the block is a file, whose name the site shows.
 FILE = re.compile(r"^```(\w+) ([\w/-]+\.\w+)$", re.M)
-GENERATED = re.compile(r"^<!-- site: (\w+) -->$", re.M)
+GENERATED = re.compile(r"^<!-- site: (\w+) -->\n.*?^<!-- end -->$", re.M | re.S)
 
 
 def navigation(text: str, folder: str) -> dict[str, list[tuple[str, str]]]:
