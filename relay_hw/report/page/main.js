@@ -50,16 +50,22 @@ function showLayer(launch) {
   if (to > from) show(launch, from - (to - from) / 20, to + (to - from) / 20);
 }
 
-function timeTools(data) {
+// Buttons that change the cycles shown, in all views over time.
+function zoomTools(data) {
   const launch = () => data.launches[selection.values.launch];
-  const choose = el("select", { "aria-label": "Launch", on: { change: (event) => selection.set({ launch: Number(event.target.value) }) } },
-    ...data.launches.map((one, k) => el("option", { value: k }, `@${one.function}, ${number(one.cycles)} cycles, ${number(one.launches)} per inference`)));
-  selection.watch((values) => { choose.value = values.launch; });
-  return el("div", { class: "tools" }, choose,
+  return [
     button("◀", "Earlier", () => pan(launch(), -0.5)), button("▶", "Later", () => pan(launch(), 0.5)),
     button("−", "Zoom out of the cycles", () => zoom(launch(), 2)), button("+", "Zoom into the cycles", () => zoom(launch(), 0.5)),
     button("All", "All: the whole launch", () => show(launch(), 0, launch().cycles)),
-    button("Layer", "Layer: zoom to the selected layer", () => showLayer(launch())));
+    button("Layer", "Layer: zoom to the selected layer", () => showLayer(launch())),
+  ];
+}
+
+function timeTools(data) {
+  const choose = el("select", { "aria-label": "Launch", on: { change: (event) => selection.set({ launch: Number(event.target.value) }) } },
+    ...data.launches.map((one, k) => el("option", { value: k }, `@${one.function}, ${number(one.cycles)} cycles, ${number(one.launches)} per inference`)));
+  selection.watch((values) => { choose.value = values.launch; });
+  return el("div", { class: "tools" }, choose, ...zoomTools(data));
 }
 
 function timeViews(data) {
@@ -71,7 +77,7 @@ function timeViews(data) {
     show(data.launches[shown], 0, data.launches[shown].cycles);
   });
   const [timeline, pads] = [new Timeline(data), new Pads(data)];
-  return { timeline, nodes: [section("timeline", "Timeline", card(timeTools(data), timeline.node)), section("pads", "Scratchpads", card(pads.node))] };
+  return { timeline, nodes: [section("timeline", "Timeline", card(timeTools(data), timeline.node)), section("pads", "Scratchpads", card(el("div", { class: "tools" }, ...zoomTools(data)), pads.node))] };
 }
 
 async function main() {

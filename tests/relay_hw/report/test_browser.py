@@ -139,18 +139,31 @@ def span(page: Page) -> tuple[float, float]:
     return values[0], values[1]
 
 
-def test_the_timeline_zooms_and_moves(opened: Open, build: Path) -> None:
+def shown(canvas: Any) -> str:
+    """What is drawn, as a picture's bytes."""
+    return canvas.evaluate("(canvas) => canvas.toDataURL()")
+
+
+@pytest.mark.parametrize("view", ["timeline", "pads"])
+def test_what_is_over_time_zooms_and_moves(opened: Open, build: Path, view: str) -> None:
     page = opened()
+    # The bar at the lower edge would be in the way.
+    page.add_style_tag(content=".selected { display: none !important; }")
     cycles = json.loads((build / "report.json").read_text())["cycles"]
     assert span(page) == (0, cycles)
-    frame = page.locator("#timeline .frame")
+    frame = page.locator(f"#{view} .frame")
+    pictures = [page.locator(f"#{name} canvas") for name in ("timeline", "pads")]
+    whole = [shown(one) for one in pictures]
     frame.focus()
     page.keyboard.press("+")
     assert span(page) == (cycles / 4, 3 * cycles / 4)
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert all(shown(one) != before for one, before in zip(pictures, whole, strict=True)), "both show the same cycles"
     page.keyboard.press("ArrowRight")
     assert span(page)[0] == pytest.approx(cycles / 4 + cycles / 10)
     page.keyboard.press("Home")
     assert span(page) == (0, cycles)
+    frame.scroll_into_view_if_needed()
     box = frame.bounding_box()
     page.mouse.move(box["x"] + 300, box["y"] + 60)
     page.mouse.down()
@@ -160,9 +173,9 @@ def test_the_timeline_zooms_and_moves(opened: Open, build: Path) -> None:
     assert end - begin == pytest.approx(cycles * 100 / (box["width"] - 86), rel=0.05)
     frame.dblclick(position={"x": 300, "y": 60})
     assert span(page) == (0, cycles)
-    page.get_by_role("button", name="Zoom into the cycles").click()
+    page.locator(f"#{view}").get_by_role("button", name="Zoom into the cycles").click()
     assert span(page) == (cycles / 4, 3 * cycles / 4)
-    page.get_by_role("button", name="All: the whole launch").click()
+    page.locator(f"#{view}").get_by_role("button", name="All: the whole launch").click()
     assert span(page) == (0, cycles)
 
 
