@@ -1,1 +1,1 @@
-"""cocotb benches of the RTL: one module here for each Verilog module, run by `runner.run_bench`."""
+"""Test benches of the Verilog in cocotb: one module here for each Verilog module, run by `runner.run_bench`."""

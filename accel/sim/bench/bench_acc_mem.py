@@ -1,4 +1,4 @@
-"""vta_acc_mem against a table of lanes: three users in banks of their own, then on purpose in the same one."""
+"""Tests vta_acc_mem against a table of lanes: three users in banks of their own, then on purpose in the same one."""
 
 from __future__ import annotations
 

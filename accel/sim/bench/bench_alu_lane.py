@@ -1,4 +1,4 @@
-"""vta_alu_lane against the arithmetic of the instruction set, on corner values and random ones, a slot a cycle.
+"""Tests vta_alu_lane against the arithmetic of the instruction set, on corner values and random ones, a slot a cycle.
 
 An operation with two bounds is MAX, then MIN with its result: not an operation of a lane.
 """

@@ -1,4 +1,4 @@
-"""vta_alu_mul: the low half of products of int32 an edge later, corners included; 0 behind cycles without en_i."""
+"""Tests vta_alu_mul: the low half of products of int32 an edge later, corners included; 0 after cycles without en_i."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vta_axil between cocotbext-axi's master and a register model: data, partial writes, unknown addresses, pauses."""
+"""Tests vta_axil between cocotbext-axi's master and a register model: data, partial writes, bad addresses, pauses."""
 
 from __future__ import annotations
 

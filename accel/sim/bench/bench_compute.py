@@ -1,4 +1,4 @@
-"""vta_compute with scratchpads around it: random GEMM and ALU instructions leave what the semantics say."""
+"""Tests vta_compute with scratchpads around it: random GEMM and ALU instructions leave what the semantics say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vta_core with a small random AXI memory: random programs leave the window that the functional simulator leaves."""
+"""Tests vta_core with a random AXI memory: random programs leave the window that the functional simulator leaves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vta_count against a plain number."""
+"""Tests vta_count against a plain number."""
 
 from __future__ import annotations
 

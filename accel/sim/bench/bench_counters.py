@@ -1,4 +1,4 @@
-"""vta_counters against sums as they were up to a cycle ago: every turn, the gate, carries, resets, and CYCLES."""
+"""Tests vta_counters against sums as they were up to a cycle ago: every turn, the gate, carries, resets, and CYCLES."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vta_csr: the register map of the table, launch, done, fault, reset while busy, watchdog."""
+"""Tests vta_csr: the register map of the table, launch, done, fault, reset while busy, watchdog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vta_decode against the table: legal instructions pass, each single flaw raises its fault code."""
+"""Tests vta_decode against the table: legal instructions pass, each single flaw raises its fault code."""
 
 from __future__ import annotations
 

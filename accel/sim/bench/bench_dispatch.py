@@ -1,4 +1,4 @@
-"""vta_dispatch: order, the right queue, back-pressure, FINISH, and faults at the right index."""
+"""Tests vta_dispatch: order, the right queue, back-pressure, FINISH, and faults at the right index."""
 
 from __future__ import annotations
 

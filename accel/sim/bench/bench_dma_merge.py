@@ -1,4 +1,4 @@
-"""vta_dma_merge on random blocks: which of them are one run, and how long it is."""
+"""Tests vta_dma_merge on random blocks: which of them are one run, and how long it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vta_dma_walk against a plain enumeration of the bursts of a strided block."""
+"""Tests vta_dma_walk against a plain enumeration of the bursts of a strided block."""
 
 from __future__ import annotations
 

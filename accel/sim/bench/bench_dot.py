@@ -1,4 +1,4 @@
-"""vta_dot: sums of products four edges later, with corners, held while the stages are not enabled; taps; halves."""
+"""Tests vta_dot: sums of products four edges later, with corners, held while stages are not enabled; taps; halves."""
 
 from __future__ import annotations
 

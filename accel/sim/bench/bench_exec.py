@@ -1,4 +1,4 @@
-"""vta_exec alone: random COMPUTE and OUTPUT instructions, also through INP, leave in OUT what the semantics say."""
+"""Tests vta_exec: random COMPUTE and OUTPUT instructions, also through INP, leave in OUT what the semantics say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vta_fault: the first fault stays; of several in a cycle, that with the smallest index, then the first source."""
+"""Tests vta_fault: the first fault stays; of several in a cycle the one of smallest index, then the first source."""
 
 from __future__ import annotations
 

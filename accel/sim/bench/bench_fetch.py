@@ -1,4 +1,4 @@
-"""vta_fetch with a memory that answers late: all instructions in order, nothing past COUNT, nothing outside."""
+"""Tests vta_fetch with a memory that answers late: all instructions in order, nothing past COUNT, nothing outside."""
 
 from __future__ import annotations
 

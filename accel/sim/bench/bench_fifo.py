@@ -1,4 +1,4 @@
-"""vta_fifo against a deque, under random pushes and pops."""
+"""Tests vta_fifo against a deque, under random pushes and pops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vta_front: instructions come out of the queues in order, each at its unit, from a memory that takes its time."""
+"""Tests vta_front: instructions come out of the queues in order, each at its unit, from a memory that is slow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GATHER in vta_load_data: windows of random rows, byte by byte, in time, and tokens with the last write."""
+"""Tests GATHER in vta_load_data: windows of random rows, byte by byte, in time, and tokens with the last write."""
 
 from __future__ import annotations
 

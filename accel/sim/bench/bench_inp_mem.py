@@ -1,4 +1,4 @@
-"""vta_inp_mem against a byte string: written in beats and output blocks, read in entries and windows of four lines."""
+"""Tests vta_inp_mem against a byte string: written in beats and blocks, read in entries and windows of four lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vta_load with a bus that answers late: the scratchpads hold what the semantics say, several loads in flight."""
+"""Tests vta_load with a bus that answers late: the scratchpads hold what the semantics say, several loads in flight."""
 
 from __future__ import annotations
 

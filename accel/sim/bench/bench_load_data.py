@@ -1,4 +1,4 @@
-"""vta_load_data: the beats of random padded blocks become writes at consecutive addresses, tokens with the last.
+"""Tests vta_load_data: the beats of random padded blocks become writes at consecutive addresses, tokens with the last.
 
 GATHER's part is in bench_gather.
 """

@@ -1,4 +1,4 @@
-"""vta_load_place: position after position of random blocks, of LOAD and of GATHER."""
+"""Tests vta_load_place: position after position of random blocks, of LOAD and of GATHER."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vta_multiples: every input, digits with and without a sign."""
+"""Tests vta_multiples: every input, digits with and without a sign."""
 
 from __future__ import annotations
 

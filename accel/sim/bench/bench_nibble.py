@@ -1,4 +1,4 @@
-"""vta_nibble: every input times every four bits of a weight, with and without a sign."""
+"""Tests vta_nibble: every input times every four bits of a weight, with and without a sign."""
 
 from __future__ import annotations
 

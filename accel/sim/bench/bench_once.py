@@ -1,4 +1,4 @@
-"""vta_once on random instructions: which of their loops have one step."""
+"""Tests vta_once on random instructions: which of their loops have one step."""
 
 from __future__ import annotations
 

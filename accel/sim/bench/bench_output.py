@@ -1,4 +1,4 @@
-"""vta_output with scratchpads around it: random REQUANT instructions leave what the semantics say."""
+"""Tests vta_output with scratchpads around it: random REQUANT instructions leave what the semantics say."""
 
 from __future__ import annotations
 

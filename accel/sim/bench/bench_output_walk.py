@@ -1,4 +1,4 @@
-"""vta_output_walk against nested loops: slots of every form, holds, and indices outside their scratchpads."""
+"""Tests vta_output_walk against nested loops: slots of every form, holds, and indices outside their scratchpads."""
 
 from __future__ import annotations
 

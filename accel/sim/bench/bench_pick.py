@@ -1,4 +1,4 @@
-"""vta_pick against a list of words: the choice of one edge holds for all words that come until the next one."""
+"""Tests vta_pick against a list of words: the choice of one edge holds for all words that come until the next one."""
 
 from __future__ import annotations
 

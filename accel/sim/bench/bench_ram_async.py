@@ -1,4 +1,4 @@
-"""vta_ram_async against a list: a written word is readable after the edge that writes it."""
+"""Tests vta_ram_async against a list: a written word is readable after the edge that writes it."""
 
 from __future__ import annotations
 

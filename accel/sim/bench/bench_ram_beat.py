@@ -1,4 +1,4 @@
-"""vta_ram_beat against a byte string: written in beats, read in elements, old data on a collision."""
+"""Tests vta_ram_beat against a byte string: written in beats, read in elements, old data on a collision."""
 
 from __future__ import annotations
 

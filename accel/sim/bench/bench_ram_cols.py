@@ -1,4 +1,4 @@
-"""vta_ram_cols against a table: columns are written apart, a read during a write returns the old row."""
+"""Tests vta_ram_cols against a table: columns are written apart, a read during a write returns the old row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vta_ram_out against a byte string: written in elements, read in beats, old data on a collision."""
+"""Tests vta_ram_out against a byte string: written in elements, read in beats, old data on a collision."""
 
 from __future__ import annotations
 

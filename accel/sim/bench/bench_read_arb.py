@@ -1,4 +1,4 @@
-"""vta_read_arb with two random clients and a memory: priority, order, the limit on bursts in flight, stop."""
+"""Tests vta_read_arb with two random clients and a memory: priority, order, the limit on bursts in flight, stop."""
 
 from __future__ import annotations
 

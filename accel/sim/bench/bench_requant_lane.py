@@ -1,4 +1,4 @@
-"""vta_requant_lane against big integers: all forms and roundings, corners of every field, pipelined and with gaps."""
+"""Tests vta_requant_lane against big integers: all forms and roundings, corners of fields, pipelined and with gaps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""vta_scratchpads against byte strings: every port reaches its own memory, and no other one."""
+"""Tests vta_scratchpads against byte strings: every port reaches its own memory, and no other one."""
 
 from __future__ import annotations
 

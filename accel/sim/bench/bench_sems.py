@@ -1,4 +1,4 @@
-"""vta_sems against sixteen counters: priority, all or nothing, gives and takes in one cycle, overflow."""
+"""Tests vta_sems against sixteen counters: priority, all or nothing, gives and takes in one cycle, overflow."""
 
 from __future__ import annotations
 

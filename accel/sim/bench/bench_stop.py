@@ -1,4 +1,4 @@
-"""vta_stop: each report has its edge, its code and its instruction's index; several at once, aborts, what is late."""
+"""Tests vta_stop: each report has its edge, code and instruction index; several at once, aborts, late reports."""
 
 from __future__ import annotations
 

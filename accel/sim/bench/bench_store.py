@@ -1,4 +1,4 @@
-"""vta_store with a random AXI slave: DRAM holds what the semantics say, responses give tokens, limits hold.
+"""Tests vta_store with a random AXI slave: DRAM holds what the semantics say, responses give tokens, limits hold.
 
 The slave changes its mind from time to time: it takes an address at any time, only when the first beat of its data is
 on the bus, or only when it has the last one.

@@ -1,4 +1,4 @@
-"""vta_top on cocotbext-axi's memory and master with random back-pressure: bytes, faults, reset, second launch."""
+"""Tests vta_top on cocotbext-axi's memory and master with random back-pressure: bytes, faults, reset, second launch."""
 
 from __future__ import annotations
 

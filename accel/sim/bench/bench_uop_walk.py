@@ -1,4 +1,4 @@
-"""vta_uop_walk against nested loops: slots of GEMM and ALU, back to back, without a bubble."""
+"""Tests vta_uop_walk against nested loops: slots of GEMM and ALU, back to back, without a bubble."""
 
 from __future__ import annotations
 

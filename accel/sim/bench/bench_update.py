@@ -1,4 +1,4 @@
-"""vta_update between an entry memory and random slots: forwarding, source register, every operation."""
+"""Tests vta_update between an entry memory and random slots: forwarding, source register, every operation."""
 
 from __future__ import annotations
 

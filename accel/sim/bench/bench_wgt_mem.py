@@ -1,4 +1,4 @@
-"""vta_wgt_mem against a byte string: written in beats, some widened, read in entries, old data on collision."""
+"""Tests vta_wgt_mem against a byte string: written in beats, some widened, read in entries, old data on collision."""
 
 from __future__ import annotations
 

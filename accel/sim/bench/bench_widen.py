@@ -1,4 +1,4 @@
-"""vta_widen: random beats of narrow weights, each times its factor."""
+"""Tests vta_widen: random beats of narrow weights, each times its factor."""
 
 from __future__ import annotations
 

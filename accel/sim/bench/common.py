@@ -1,4 +1,4 @@
-"""What every bench needs: clock, reset, one step, random words. Benches drive at the falling edge of the clock."""
+"""Helpers of every bench: clock, reset, one step, random words. Benches drive at the falling edge of the clock."""
 
 from __future__ import annotations
 

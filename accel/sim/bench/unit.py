@@ -1,4 +1,4 @@
-"""For benches of a whole unit: a configuration from the module's parameters, scratchpads around it, random content."""
+"""Helpers of benches of a whole unit: its configuration from parameters, scratchpads around it, random content."""
 
 from __future__ import annotations
 
