@@ -30,6 +30,11 @@ MISTAKES = (
     ("vta_csr", "abort_q <= abort_soon_o && busy;", "abort_q <= abort_soon_o;"),
     ("vta_store", "ends_q  <= data_load ? data_len == 6'd0", "ends_q  <= data_load ? data_len == 6'd1"),
     ("vta_requant_lane", "up = shifted[0] && (sticky || !sign);", "up = shifted[0] && (sticky || sign);"),
+    ("vta_fetch", "wire        final_chunk = chunk >= final_q;", "wire        final_chunk = chunk > final_q;"),
+    ("vta_dispatch", "if (go && is_last_q) over_q", "if (done_o && is_last_q) over_q"),
+    ("vta_uop_walk", "uops_end ? in_left_q == 16'd2", "uops_end ? in_left_q == 16'd1"),
+    ("vta_output_walk", "out_two_q  <= out_left_q == 16'd3;", "out_two_q  <= out_left_q == 16'd2;"),
+    ("vta_counters", "carry_q <= (carry_q & ~turn_q) |", "carry_q <= (carry_q & turn_q) |"),
 )  # fmt: skip
 
 
