@@ -106,8 +106,8 @@ test-docs: $(READY) ## every figure that a simulator can measure anew, every com
 test-prequantized: $(READY) ## int8 models of ../shared/models on functional simulator and Verilog, against onnxruntime (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/quantize/test_prequantized.py $(FLAGS)
 
-test-exact: $(READY) ## random programs, counterfactuals and bounds, cycle simulator against Verilog, proofs of its two forms (minutes)
-	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_exact.py tests/accel/rtl/test_forms.py tests/relay_hw/runtime/test_why.py tests/relay_hw/target/accel/test_bounds.py $(FLAGS)
+test-exact: $(READY) ## random programs, configurations, counterfactuals and bounds, cycle simulator against Verilog, proofs of its two forms (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_exact.py tests/accel/rtl/test_forms.py tests/relay_hw/runtime/test_why.py tests/relay_hw/target/accel/test_bounds.py tests/tensorize/test_configs.py $(FLAGS)
 
 test-benches: $(READY) ## every bench of a Verilog module, in every shape, with 25 seeds (minutes)
 	$(BIN)/python -m pytest -q -s -m long -n 2 tests/accel/rtl/test_benches.py $(FLAGS)

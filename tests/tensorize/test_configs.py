@@ -36,14 +36,29 @@ SIZES = {
 }
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
+CASES = given(
     sizes=st.fixed_dictionaries(SIZES),
     seed=st.integers(0, 1 << 16),
     half=st.booleans(),
     bits=st.sampled_from((0, 2, 4, 8)),
 )
+QUIET = [HealthCheck.function_scoped_fixture]
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=QUIET)
+@CASES
 def test_any_configuration(kit: SimpleNamespace, sizes: dict[str, int], seed: int, half: bool, bits: int) -> None:
+    check(kit, sizes, seed, half, bits)
+
+
+@pytest.mark.long
+@settings(max_examples=400, deadline=None, suppress_health_check=QUIET)
+@CASES
+def test_many_configurations(kit: SimpleNamespace, sizes: dict[str, int], seed: int, half: bool, bits: int) -> None:
+    check(kit, sizes, seed, half, bits)
+
+
+def check(kit: SimpleNamespace, sizes: dict[str, int], seed: int, half: bool, bits: int) -> None:
     """All kinds of layers on 7 x 6 pixels; a layer may be refused, but never compiled wrong.
 
     `half`: 4-bit multipliers, whose operands are two lines; `bits` 0: weights with factors.
