@@ -126,5 +126,9 @@ def test_they_print(open_file: Open, files: dict[str, Path], name: str) -> None:
     page = open_file(files[name], scheme="dark")
     page.emulate_media(media="print")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    light = open_file(files[name], scheme="light")
+    for what in ("chip", "products", "lanes"):
+        read = f"getComputedStyle(document.documentElement).getPropertyValue('--{what}')"
+        assert page.evaluate(read) == light.evaluate(read), "paper is light"
     assert page.evaluate("document.documentElement.scrollWidth") <= 1280
     assert page.pdf(prefer_css_page_size=True).startswith(b"%PDF")
