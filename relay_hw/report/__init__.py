@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 from relay_hw.report.build_page import render_html
-from relay_hw.report.frame import framed
+from relay_hw.report.frame import Page, framed
 from relay_hw.report.model import (
     Bounds,
     HostTime,
@@ -58,6 +58,7 @@ __all__ = [
     "Network",
     "Node",
     "Pad",
+    "Page",
     "Picture",
     "Profile",
     "Report",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from relay_hw.report.build_page import render_html
-from relay_hw.report.frame import framed
+from relay_hw.report.frame import Page, framed
 from relay_hw.report.model import Report
 from relay_hw.report.text import layer_table, number, placement, summary
 from relay_hw.support.quote import line
@@ -27,6 +27,10 @@ class Profile(Report):
     def to_html(self) -> str:
         """A self-contained HTML page, with the network and timelines where there are some."""
         return render_html(self)
+
+    def page(self) -> Page:
+        """The HTML page for a notebook, with the network and timelines; the profile itself shows the tables alone."""
+        return Page(self.title, self.to_html())
 
     def __str__(self) -> str:
         return self.to_text()

@@ -26,6 +26,17 @@ STABLE = {
     "relay_hw.compare": """
         CompareOptions Comparison compare
     """,
+    "relay_hw.quantize": """
+        Budget Calibration LayerChoice LayerPolicy NumberFormat QConfig STRATEGIES Strategy WeightRange
+        WeightRounding current_qconfig find_strategy load_strategy qconfig quantize realize_module strategy_names
+        strategy_values
+    """,
+    "relay_hw.report": """
+        Bounds Figure HostTime INPUT Instructions Kind LayerRow Line Network Node OUTPUT PARTS Pad Page Picture
+        Profile ROWS ROWS_SCRIPT Report Section SegmentRow Speed Spent Transfer bounds_of framed host_table
+        layer_json layer_table mac_text number percent placement profile_json render render_html report_files
+        report_json segment_table short_names some speed_json speed_table summary table traffic_json utilisation
+    """,
     "relay_hw.frontend.python": """
         Bool ExportedModel Float Float64 Int Model RelayFunction RelayModel Tensor relay relay_model
     """,

@@ -118,7 +118,9 @@ def test_a_profile_shows_its_tables() -> None:
     found = Profile(**{field.name: getattr(REPORT, field.name) for field in fields(REPORT)})
     page = page_of(found._repr_html_())
     assert 'id="layers"' in page and 'id="views"' not in page
-    assert 'id="views"' in found.to_html()
+    whole = found.page()
+    assert page_of(whole._repr_html_()) == found.to_html() == whole.text and 'id="views"' in whole.text
+    assert repr(whole) == "<Page net & more on tiny>"
     assert repr(found) == "<Profile net & more on tiny: 1,824 cycles>"
     assert str(found) == found.to_text() and "1,824 cycles an inference" in str(found)
 
