@@ -19,11 +19,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from relay_hw.cli.console import Console
 from relay_hw.compare import CompareOptions, Comparison, compare
-from relay_hw.compare.main import default_processes
 from relay_hw.compare.table import decibels, share
 from relay_hw.report import number, percent
 from relay_hw.runtime.models import load_model
 from relay_hw.support.progress import Labelled
+from relay_hw.sweep.workers import default_processes
 from scripts.figures import replaced
 
 ROOT = Path(__file__).resolve().parents[1]

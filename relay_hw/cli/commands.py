@@ -279,7 +279,15 @@ def _add_compare_command(commands: Any) -> None:
     compare.add_argument("--area", action="store_true", help="add LUTs and multipliers from synthesis results")
     text = "what evaluates the integer model (default auto: TVM for many samples, if installed)"
     compare.add_argument("--engine", choices=ENGINES, default="auto", help=text)
-    compare.add_argument("--processes", type=arg.count, metavar="N", help="processes (default: one per core)")
+    _add_workers(compare)
+
+
+def _add_workers(command: Any) -> None:
+    """Options of commands that share their work among processes."""
+    text = "processes on this machine (default: one per core with relay-hw[explore], else 1)"
+    command.add_argument("--processes", type=arg.count, metavar="N", help=text)
+    text = "Dask scheduler to use instead, tls:// or tcp://HOST:PORT; its workers run any code that they are sent"
+    command.add_argument("--scheduler", metavar="ADDRESS", help=text)
 
 
 def _add_mcp_command(commands: Any) -> None:
@@ -330,12 +338,7 @@ def _add_explore_command(commands: Any) -> None:
     explore.add_argument("--seed", type=int, default=0, help="seed of the search (default 0)")
     text = "also measure points whose lower bounds show that they cannot be on the front"
     explore.add_argument("--all", action="store_true", help=text)
-    text = "processes on this machine (default: one per core with relay-hw[explore], else 1)"
-    explore.add_argument("--processes", type=arg.count, metavar="N", help=text)
-    text = (
-        "Dask scheduler to use instead, tls://HOST:PORT or tcp://HOST:PORT; its workers run any code that they are sent"
-    )
-    explore.add_argument("--scheduler", metavar="ADDRESS", help=text)
+    _add_workers(explore)
     text = "write the configuration file of point N into REPORT; without MODEL, read a finished exploration there"
     explore.add_argument("--apply", type=arg.natural, metavar="N", help=text)
     data = {"data": check_npz_of("test data"), "calibration": check_npz_of("calibration data")}

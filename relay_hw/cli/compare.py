@@ -16,13 +16,14 @@ from relay_hw.support.quote import line
 def compare_command(args: Namespace, console: Console) -> int:
     """Quantize a model by each strategy, compare it with float, measure it on simulated hardware, write the report."""
     from relay_hw.compare import CompareOptions, compare
-    from relay_hw.compare.main import default_processes
     from relay_hw.compare.store import Store
     from relay_hw.runtime.models import load_model
+    from relay_hw.sweep.workers import check_processes, default_processes
 
     console.started("importing")
     data = Archive(args.data, "test data")
     calibration = Archive(args.calibration, "calibration data") if args.calibration else None
+    check_processes(args.processes)
     layers = [name for text in args.layers for name in text.split(",")] or None
     report = Store(args.output)
     model = load_model(args.model, samples={**data, **(calibration or {})}, **model_options(args))
@@ -37,6 +38,7 @@ def compare_command(args: Namespace, console: Console) -> int:
         area=args.area,
         engine=args.engine,
         processes=args.processes or default_processes(),
+        scheduler=args.scheduler,
         work=args.output / "work",
         name=model.name,
     )

@@ -91,7 +91,7 @@ def find_tools() -> tuple[Tool, ...]:
         *(Tool(name, _fpga_tool(name), "bitstreams", FPGA) for name in TOOLCHAINS[Family.ECP5].tools),
         Tool("litex", _package("litex"), "bitstreams for boards", FPGA),
         Tool("pyserial", _package("pyserial"), "--device fpga", FPGA),
-        Tool("dask", _package("dask"), "explore on several processes", "pip install 'relay-hw[explore]'"),
+        Tool("dask", _package("dask"), "explore and compare on several processes", "pip install 'relay-hw[explore]'"),
         Tool("mcp", _package("mcp"), "answers for assistants", "pip install 'relay-hw[mcp]'"),
     )  # fmt: skip
 

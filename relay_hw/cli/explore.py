@@ -43,16 +43,14 @@ def explore_command(args: Namespace, console: Console) -> int:
 
 
 def _explored(args: Namespace, console: Console, report: Any) -> Any:
-    from relay_hw.compare.main import default_processes
     from relay_hw.explore import ExploreOptions, Space, explore
-    from relay_hw.explore.workers import MISSING, has_dask
     from relay_hw.runtime.models import load_model
+    from relay_hw.sweep.workers import check_processes, default_processes
 
     console.started("importing")
     calibration = Archive(args.calibration, "calibration data") if args.calibration else None
     data = Archive(args.data, "test data") if args.data else None
-    if (args.processes or 1) > 1 and not has_dask():
-        raise InputError(f"{MISSING}, or leave --processes out")
+    check_processes(args.processes)
     model = load_model(args.model, samples={**(data or {}), **(calibration or {})}, **model_options(args))
     options = ExploreOptions(
         space=Space(tuple(args.axis)) if args.axis else None,
@@ -70,7 +68,7 @@ def _explored(args: Namespace, console: Console, report: Any) -> Any:
         points=args.points,
         seed=args.seed,
         skips=not args.all,
-        processes=args.processes or (default_processes() if has_dask() else 1),
+        processes=args.processes or default_processes(),
         scheduler=args.scheduler,
         work=args.output / "work",
     )

@@ -5,9 +5,9 @@ In: a float module, data, strategies. Out: a `Comparison`. Finished strategies s
 
 from __future__ import annotations
 
-import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.compare.comparison import Comparison
-from relay_hw.compare.data import TARGETS, Samples, read_samples, single_samples
+from relay_hw.compare.data import TARGETS, read_samples, single_samples
 from relay_hw.compare.findings import choose_best
 from relay_hw.compare.job import (
     FloatOutputs,
@@ -34,10 +34,9 @@ from relay_hw.compare.job import (
 )
 from relay_hw.compare.measures import measure
 from relay_hw.compare.mixed import BASE, mixed_front
-from relay_hw.compare.network import Network, prepare, read_network
+from relay_hw.compare.network import Network, prepare
 from relay_hw.compare.network_work import network_work
 from relay_hw.compare.options import CompareOptions
-from relay_hw.compare.pool import SideBySide, run_tasks
 from relay_hw.compare.rows import FloatRow, Key, Row, read_row, row_content
 from relay_hw.compare.store import Store, key_of
 from relay_hw.errors import InputError, RelayHwError
@@ -46,25 +45,17 @@ from relay_hw.quantize import Strategy, strategy_values
 from relay_hw.quantize.inputs import complaint, look
 from relay_hw.quantize.strategy_file import strategy_from
 from relay_hw.runtime.labels import LABELS, check_labels, doubt
-from relay_hw.support import durable
-from relay_hw.support.progress import SILENT, Progress
+from relay_hw.support.progress import IDLE, SILENT, Progress, ProgressStep
+from relay_hw.sweep.crew import Workers
+from relay_hw.sweep.journal import Journal
+from relay_hw.sweep.workers import workers
 
 Array = NDArray[Any]
 Data = Mapping[str, Array]
 
+JOURNAL: Final = "rows.sqlite"
 # One launch of this many of calibration data is held out from the strategies.
 HELD_OUT: Final = 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """Files of the data that worker processes share."""
-
-    network: Path
-    test: Path
-    calibration: Path | None
-    held_out: Path | None
-    floats: Path | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +92,8 @@ def compare(
         data = single_samples(inputs, data, network.batch)
         calibration = single_samples(inputs, calibration, network.batch) if calibration is not None else None
     setting = _setting(network, data, calibration, options)
-    with _folder(options.work) as folder, _shared_folder(folder, options.processes) as shared:
-        runner = _Runner(Store(folder), shared, setting, options.processes, progress)
+    with _folder(options.work) as folder, workers(options.processes, options.scheduler, progress) as who:
+        runner = _Runner(Store(folder), who, setting, options.processes, progress)
         floats = runner.floats()
         setting = runner.check_floats(floats)
         chosen += runner.mixed(options.mixed, floats) if options.mixed else []
@@ -198,31 +189,18 @@ def _folder(work: str | Path | None) -> Iterator[Path]:
         yield Path(folder)
 
 
-@contextmanager
-def _shared_folder(folder: Path, processes: int) -> Iterator[Store | None]:
-    """A folder for the workers' shared data; removes what a killed comparison left."""
-    if processes == 1:
-        yield None
-        return
-    with durable.scratch_folder(Store(folder).folder, "workers") as shared:
-        yield Store(shared)
-
-
 class _Runner:
     """The steps of one comparison; each first looks for stored results."""
 
-    def __init__(
-        self, store: Store, shared: Store | None, setting: Setting, processes: int, progress: Progress
-    ) -> None:
-        self._store = store
-        self._shared = shared
+    def __init__(self, store: Store, who: Workers, setting: Setting, processes: int, progress: Progress) -> None:
+        self._store, self._journal = store, Journal(store.folder / JOURNAL)
+        self._who = who
         self._setting = setting
         self._processes = processes
         self._progress = progress
-        self._text = setting.network.to_json()
         network = setting.network
         self._common = (
-            key_of(self._text, network.output, network.is_logits),
+            key_of(network.to_json(), network.output, network.is_logits),
             *(samples and samples.digest() for samples in (setting.test, setting.calibration, setting.held_out)),
             setting.is_classifier,
         )
@@ -245,10 +223,11 @@ class _Runner:
             step = -(-samples.launches // (self._processes if samples.launches > 64 else 1))
             tasks += [(name, start, min(start + step, samples.launches)) for start in range(0, samples.launches, step)]
         parts: dict[int, Array] = {}
-        listen = SideBySide(self._progress, ["float" for _ in tasks], "parts of the float network")
-        for number, outputs in run_tasks(self._start(None), _float_task, tasks, self._processes, listen):
-            parts[number] = outputs
-            listen.done()
+        listen = _SideBySide(self._progress, ["float" for _ in tasks], "parts of the float network")
+        with self._who.crew(partial(_Shared, self._setting, None), _float_task) as crew:
+            for number, outputs in crew.run(tasks, listen):
+                parts[number] = outputs
+                listen.done()
         return {name: np.concatenate([parts[i] for i, task in enumerate(tasks) if task[0] == name]) for name in names}
 
     def check_floats(self, floats: FloatOutputs) -> Setting:
@@ -268,103 +247,50 @@ class _Runner:
         setting = self._setting
         assert setting.calibration is not None
         key = key_of("mixed", *self._common, [asdict(place) for place in setting.places], points)
-        content = self._store.read("mixed front", key)
+        content = self._journal.read([key]).get(key)
         if content is None:
+            begin = time.perf_counter()
             self._progress.started("choosing widths of layers by noise and exact cycles")
             data = as_given(setting.calibration)
             judge = partial(held_out_db, setting, floats=floats, progress=self._progress)
             judged = judge if setting.held_out is not None else None
             found = mixed_front(setting.network.mod, data, setting.places, points, judged)
             content = {"strategies": [strategy_values(one) for one in found]}
-            self._store.write("mixed front", key, content)
+            self._journal.write(key, content, time.perf_counter() - begin)
         return [strategy_from(values, "mixed front", str(values["name"])) for values in content["strategies"]]
 
     def rows(self, strategies: Sequence[Strategy], floats: FloatOutputs) -> tuple[list[Row], dict[Key, Path]]:
         """A row for each strategy, stored or measured, in the order given, and files of pages of builds, if kept."""
         where = [asdict(place) for place in self._setting.places]
         keys = [key_of("row", *self._common, strategy_values(s), where, self._setting.engine) for s in strategies]
-        found: dict[int, Row] = {}
-        for number, (strategy, key) in enumerate(zip(strategies, keys, strict=True)):
-            content = self._store.read(strategy.name, key)
-            if content is not None:
-                found[number] = read_row(content)
+        known = self._journal.read(keys)
+        found = {number: read_row(known[key]) for number, key in enumerate(keys) if key in known}
         # Long tasks go first, so that processes end together.
         missing = sorted((n for n in range(len(strategies)) if n not in found), key=lambda n: -_weight(strategies[n]))
         tasks = [strategies[number] for number in missing]
-        listen = SideBySide(self._progress, [task.name for task in tasks], "strategies", len(found))
-        start = self._start(floats) if tasks else _nothing
-        for number, measured in run_tasks(start, _row_task, tasks, self._processes, listen):
-            row, key = measured.row, keys[missing[number]]
-            found[missing[number]] = row
-            for config, page in measured.pages.items():
-                self._store.put(self._page(row.name, config, key), page.encode())
-            self._store.write(row.name, key, row_content(row))
-            listen.done()
+        listen = _SideBySide(self._progress, [task.name for task in tasks], "strategies", len(found))
+        if tasks:
+            with self._who.crew(partial(_Shared, self._setting, floats), _row_task) as crew:
+                for number, measured in crew.run(tasks, listen):
+                    found[missing[number]] = measured.row
+                    self._keep(keys[missing[number]], measured)
+                    listen.done()
         rows = [found[number] for number in range(len(strategies))]
         pages = {
             point.key: self._page(*point.key, key) for row, key in zip(rows, keys, strict=True) for point in row.points
         }
         return rows, {name: path for name, path in pages.items() if path.is_file()}
 
+    def _keep(self, key: str, measured: Measured) -> None:
+        """Store pages first: where there is a row, they are there."""
+        row = measured.row
+        for config, page in measured.pages.items():
+            self._store.put(self._page(row.name, config, key), page.encode())
+        self._journal.write(key, row_content(row), sum(row.seconds.values()))
+
     def _page(self, strategy: str, config: str, key: str) -> Path:
         """The file of a build's page."""
         return self._store.path(f"{strategy} on {config}", key, ".html")
-
-    def _start(self, floats: FloatOutputs | None) -> Callable[[], _Shared]:
-        """The function that gives a worker its shared data: from memory in this process, from files in others."""
-        store, setting, network = self._shared, self._setting, self._setting.network
-        if store is None:
-            return partial(_Shared, setting, floats)
-        path = store.path("network", self._common[0], ".json")
-        store.put(path, self._text.encode())
-        files = _Files(
-            path,
-            _write_samples(store, "test", setting.test),
-            _write_samples(store, "calibration", setting.calibration) if setting.calibration else None,
-            _write_samples(store, "held_out", setting.held_out) if setting.held_out else None,
-            None,
-        )
-        if floats is not None:
-            arrays = {"test": floats.test}
-            if floats.held_out is not None:
-                arrays["held_out"] = floats.held_out
-            files = replace(files, floats=store.write_arrays("floats", self._common[0], arrays))
-        light = (network.output, network.name, network.is_logits)
-        rest = (setting.places, setting.engine, setting.is_classifier, setting.name)
-        batch = setting.test.batch
-        return partial(_load_shared, files, light, rest, batch)
-
-
-def _write_samples(store: Store, name: str, samples: Samples) -> Path:
-    arrays = {f"input {key}": array for key, array in samples.inputs.items()}
-    for key, array in ((LABELS, samples.labels), (TARGETS, samples.targets)):
-        if array is not None:
-            arrays[key] = array
-    return store.write_arrays(name, samples.digest(), arrays)
-
-
-def _nothing() -> None:
-    return None
-
-
-def _load_shared(files: _Files, light: tuple[int, str, bool], rest: tuple[Any, ...], batch: int) -> _Shared:
-    """Read a worker's shared data from files."""
-    network = read_network(files.network.read_text(), *light)
-    calibration = _load_samples(files.calibration, batch) if files.calibration is not None else None
-    held_out = _load_samples(files.held_out, batch) if files.held_out is not None else None
-    setting = Setting(network, _load_samples(files.test, batch), calibration, held_out, *rest)
-    if files.floats is None:
-        return _Shared(setting, None)
-    with np.load(files.floats) as archive:
-        floats = FloatOutputs(archive["test"], archive["held_out"] if "held_out" in archive.files else None)
-    return _Shared(setting, floats)
-
-
-def _load_samples(path: Path, batch: int) -> Samples:
-    with np.load(path) as archive:
-        arrays = {name: archive[name] for name in archive.files}
-    inputs = {name.removeprefix("input "): array for name, array in arrays.items() if name.startswith("input ")}
-    return Samples(inputs, batch, arrays.get(LABELS), arrays.get(TARGETS))
 
 
 def _float_task(shared: _Shared, task: tuple[str, int, int], progress: Progress) -> Array:
@@ -385,6 +311,21 @@ def _weight(strategy: Strategy) -> int:
     return 8 * strategy.epochs + 4 * bool(strategy.budget) + 2 * len(strategy.candidates) + 2 * learned
 
 
-def default_processes() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+class _SideBySide:
+    """Shows the progress of parallel tasks as one step."""
+
+    def __init__(self, progress: Progress, names: Sequence[str], what: str, before: int = 0) -> None:
+        self._progress = progress
+        self._names = names
+        self._step = f"comparing, {what}"
+        self._ready = before
+        progress.started(self._step, len(names) + before)
+
+    def __call__(self, number: int, step: ProgressStep) -> None:
+        if step is not IDLE:
+            self._progress.advanced(self._step, self._ready, f"{self._names[number]}: {step.text}")
+
+    def done(self) -> None:
+        """Count a finished task."""
+        self._ready += 1
+        self._progress.advanced(self._step, self._ready)

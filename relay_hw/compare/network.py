@@ -5,6 +5,7 @@ In: a module as imported, parameters bound. Out: `Network`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -43,6 +44,10 @@ class Network:
         """The module as text."""
         return save_json(self.mod)
 
+    def __reduce__(self) -> tuple[Callable[..., Network], tuple[object, ...]]:
+        """Travels to other processes as text."""
+        return read_network, (self.to_json(), self.output, self.name, self.is_logits, self.batch)
+
 
 def prepare(mod: IRModule, output: str | None = None) -> Network:
     """Simplify `mod` and choose an output by name (default: the first). Raises InputError for an unknown name."""
@@ -69,9 +74,9 @@ def prepare(mod: IRModule, output: str | None = None) -> Network:
     return Network(simple, number, names[number], is_logits, batch)
 
 
-def read_network(text: str, output: int, name: str, is_logits: bool) -> Network:
+def read_network(text: str, output: int, name: str, is_logits: bool, batch: int = 1) -> Network:
     """The network that `Network.to_json` wrote."""
-    return Network(InferType()(load_json(text, "network")), output, name, is_logits)
+    return Network(InferType()(load_json(text, "network")), output, name, is_logits, batch)
 
 
 def output_rows(values: Any, output: int, batch: int) -> Array:

@@ -13,6 +13,7 @@ from relay_hw.compare.places import Place, places
 from relay_hw.errors import InputError
 from relay_hw.quantize import Strategy, find_strategy
 from relay_hw.support.names import one_of
+from relay_hw.sweep.workers import check_scheduler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ class CompareOptions:
     `board`: compile for it, by default for every configuration that has a clock there.
     `area`: add the synthesis results of each configuration.
     `engine`: how integers are evaluated: auto, tvm or numpy.
-    `processes`: number of worker processes.
+    `processes`: on this machine, or the address of a Dask `scheduler`.
     `work`: a folder in which finished strategies are cached.
     `name`: of the model, in the report.
     """
@@ -44,6 +45,7 @@ class CompareOptions:
     area: bool = False
     engine: str = "auto"
     processes: int = 1
+    scheduler: str | None = None
     work: str | Path | None = None
     name: str = "model"
 
@@ -54,6 +56,8 @@ class CompareOptions:
             raise InputError(one_of("engine", ENGINES, self.engine))
         if self.processes < 1:
             raise InputError(f"processes must be at least 1, not {self.processes}")
+        if self.scheduler is not None:
+            check_scheduler(self.scheduler)
         if self.mixed:
             check_points(self.mixed)
 

@@ -28,7 +28,7 @@ Array = NDArray[Any]
 
 # Packages that only show results, or do not compute them. Sources of all others may change results.
 _WITHOUT: Final = (
-    *("accel", "tensorize", "cli", "compat", "demo", "report", "prelude", "frontend", "text"),
+    *("accel", "tensorize", "cli", "compat", "demo", "report", "prelude", "frontend", "text", "sweep"),
     *(f"compare/{name}.py" for name in ("page", "plots", "table")),
     *("explore/main.py", "explore/page.py", "sim/bench"),
 )
@@ -82,12 +82,6 @@ class Store:
         """Store arrays. Raises InputError."""
         with self._refusing():
             write_bytes(self.path(name, key, ".arrays"), key, _npz(arrays))
-
-    def write_arrays(self, name: str, key: str, arrays: Mapping[str, Array]) -> Path:
-        """Write arrays for other processes; the file. Raises InputError."""
-        path = self.path(name, key, ".npz")
-        self.put(path, _npz(arrays))
-        return path
 
     def put(self, path: Path, data: bytes) -> None:
         """Write a file, whole or not at all. Raises InputError."""

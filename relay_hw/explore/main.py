@@ -8,6 +8,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,21 +16,22 @@ from numpy.typing import NDArray
 
 from relay_hw.compare.places import Place
 from relay_hw.compare.store import Store, key_of
-from relay_hw.explore.bench import Form, form_of
+from relay_hw.explore.bench import Bench, Form, answered, form_of
 from relay_hw.explore.bounds import least
 from relay_hw.explore.design import Base, Placed, Refusal, placed
 from relay_hw.explore.exploration import Exploration
 from relay_hw.explore.front import Amounts, Objective, amount, beats, unbeaten, whole
-from relay_hw.explore.journal import Journal
 from relay_hw.explore.options import USUAL, ExploreOptions
 from relay_hw.explore.prepare import Forms, Prepared, found_strategies, given
 from relay_hw.explore.results import Measured, Row, State, measured_content, read_measured
 from relay_hw.explore.search import Rounds, Search, rounds
 from relay_hw.explore.space import Space
-from relay_hw.explore.workers import Workers, workers
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy
 from relay_hw.support.progress import SILENT, Progress
+from relay_hw.sweep.crew import Crew
+from relay_hw.sweep.journal import Journal
+from relay_hw.sweep.workers import workers
 
 Array = NDArray[Any]
 Data = Mapping[str, Array]
@@ -62,15 +64,15 @@ def explore(
     strategies = found_strategies(options.find_strategies(space), calibration is not None)
     progress.started("simplifying")
     network = given(mod, params or {}, options.output, calibration, data, options.images)
-    with _folder(options.work) as folder, workers(options.processes, options.scheduler, progress) as start:
+    with _folder(options.work) as folder, workers(options.processes, options.scheduler, progress) as who:
         forms = Forms(network, strategies, Place(base.config, base.memory), Store(folder), progress)
         prepared = forms.prepared(finder.forms(strategies))
-        who, journal = start(prepared.setting), Journal(folder / JOURNAL)
-        run = _Run(finder, prepared, journal, who, key_of(network.text), progress)
-        found = run.exploration
-        for found in run.rounds():
-            if watch is not None:
-                watch(found)
+        with who.crew(partial(Bench, prepared.setting), answered) as crew:
+            run = _Run(finder, prepared, Journal(folder / JOURNAL), crew, key_of(network.text), progress)
+            found = run.exploration
+            for found in run.rounds():
+                if watch is not None:
+                    watch(found)
     return found
 
 
@@ -124,10 +126,10 @@ class _Run:
     """One exploration: rounds of points, their results, and what is left to measure."""
 
     def __init__(
-        self, finder: _Finder, prepared: Prepared, journal: Journal, who: Workers, network: str, progress: Progress
+        self, finder: _Finder, prepared: Prepared, journal: Journal, crew: Crew, network: str, progress: Progress
     ) -> None:
         self._finder, self._prepared, self._journal = finder, prepared, journal
-        self._who, self._network, self._progress = who, network, progress
+        self._crew, self._network, self._progress = crew, network, progress
         self._rows: dict[int, Row] = {}
         self._is_over = False
 
@@ -176,8 +178,8 @@ class _Run:
         known = self._journal.read(list(designs))
         for key, content in known.items():
             self._take(waiting[key], read_measured(content))
-        rest = {key: found.design for key, found in designs.items() if key not in known}
-        for answer in self._who.measure(rest):
+        rest = [(key, found.design) for key, found in designs.items() if key not in known]
+        for _, answer in self._crew.run(rest):
             self._journal.write(answer.key, measured_content(answer.measured), answer.seconds)
             self._take(waiting[answer.key], answer.measured)
             self._say()

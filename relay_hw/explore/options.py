@@ -17,7 +17,7 @@ from relay_hw.explore.design import Base
 from relay_hw.explore.front import Objective
 from relay_hw.explore.search import Search
 from relay_hw.explore.space import CLOCK, STRATEGY, Space, usual_space
-from relay_hw.explore.workers import check_scheduler
+from relay_hw.sweep.workers import check_scheduler
 from relay_hw.target.accel.clock import STANDARD
 from relay_hw.target.accel.target import DEFAULT
 

@@ -62,6 +62,7 @@ ALLOWED: dict[str, set[str]] = {
     | {f"relay_hw.tensorize.{room}" for room in STAGES},
     "relay_hw.qnn": BASE | {"relay_hw.op", "relay_hw.transform"},
     "relay_hw.report": BASE | ISA | {"relay_hw.accel.sim"},
+    "relay_hw.sweep": BASE | ISA,
 }
 # What shows results to people, above all that computes them.
 SHOWS = {"relay_hw.explore", "relay_hw.mcp", "relay_hw.cli", "relay_hw.compat"}

@@ -7,11 +7,13 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
 
@@ -20,9 +22,11 @@ import pytest
 
 from relay_hw.accel.sim.result_cache import is_sealed
 from relay_hw.cli.data import save_npz
+from relay_hw.compare.main import JOURNAL
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.module import copy_build
 from relay_hw.support import durable
+from relay_hw.sweep.journal import Journal
 from tests.accel.fpga.stubs import stub_tools
 from tests.processes import left_with
 from tests.relay_hw.small_models import images, save_mixed, save_plain
@@ -164,20 +168,25 @@ def test_strategies_of_a_comparison(processes: str, kills: int, tmp_path: Path) 
              "--config", "tiny", "--processes", processes, "--engine", "numpy"]  # fmt: skip
     work = report / "work"
     work.mkdir(parents=True)
-    known: dict[str, int] = {}
+    known: dict[str, tuple[str, float]] = {}
     rounds = count()
 
     def check() -> None:
-        found = {path.name: path.stat().st_mtime_ns for path in work.glob("*.json") if path.name[0] != "."}
-        for name in found:
-            assert json.loads((work / name).read_text())["sha256"], name
-        assert known.items() <= found.items()
-        known.update(found)
-        if len(found) == 4:
-            # Begin again with one to four that are left to do.
-            for gone in sorted(found)[: 1 + next(rounds) % 4]:
-                (work / gone).unlink()
-                del known[gone]
+        if not (work / JOURNAL).exists():
+            return
+        # Rows with the seconds that each took, which no second computation would give again.
+        found: dict[str, tuple[str, float]] = {}
+        with closing(sqlite3.connect(work / JOURNAL)) as database, database, suppress(sqlite3.OperationalError):
+            for key, content, seconds in database.execute("SELECT key, content, seconds FROM results").fetchall():
+                found[key] = content, seconds
+            assert known.items() <= found.items()
+            known.update(found)
+            if len(found) == 4:
+                # Begin again with one to four that are left to do.
+                for gone in sorted(found)[: 1 + next(rounds) % 4]:
+                    database.execute("DELETE FROM results WHERE key = ?", (gone,))
+                    del known[gone]
+        assert Journal(work / JOURNAL).read(list(known)).keys() == known.keys()
 
     def rest() -> None:
         assert not [name for name in (*os.listdir(work), *os.listdir(report)) if durable.is_temporary(name)]

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -42,6 +43,8 @@ from relay_hw.runtime.machine import machine_name
 from relay_hw.runtime.models import load_model
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.profile import profile, time_regions
+from relay_hw.support.progress import Steps
+from relay_hw.sweep.workers import has_dask
 from relay_hw.text import parse
 from tests.relay_hw.small_models import CLASSES, images, save_batch, save_mixed, save_plain
 
@@ -306,27 +309,40 @@ def test_finished_strategies_are_not_repeated(plain: IRModule, tmp_path: Path, m
     assert {row.name: row for row in again.rows} == {row.name: row for row in first.rows}
     compare(plain, data(20), CompareOptions(strategies=NAMES[:1], **arguments), calibration=calibration())
     assert done[4:] == ["int8-minmax"], "other data are another comparison"
-    (path,) = [p for p in (tmp_path / "work").glob("w4a8.*.json")]
-    path.write_text(path.read_text()[:-9])
+    with sqlite3.connect(tmp_path / "work" / steps.JOURNAL) as database:
+        database.execute("UPDATE results SET content = replace(content, '\"w4a8\"', '\"w4a9\"')")
     compare(plain, data(), CompareOptions(strategies=NAMES, **arguments), calibration=calibration())
-    assert done[5:] == ["w4a8"], "a damaged file is made again"
+    assert done[5:] == ["w4a8"], "a damaged row is made again"
 
 
+@pytest.mark.skipif(not has_dask(), reason="the extra explore is not installed")
 def test_two_processes_give_what_one_gives(plain: IRModule, found: Comparison, tmp_path: Path) -> None:
+    told: list[str] = []
     other = compare(
         plain,
         data(),
         CompareOptions(strategies=NAMES, configs=["tiny"], processes=2, work=tmp_path, name="plain"),
         calibration=calibration(),
+        progress=Steps(lambda step: told.append(step.text)),
     )
+    assert "starting 2 processes" in told
+    assert any(re.match(r"comparing, strategies: [0-2] of 3, [\w-]+: ", text) for text in told)
     mine, theirs = found.to_json(), other.to_json()
     for row in [*mine["strategies"], *theirs["strategies"]]:
         row["seconds"] = row["compile_seconds"] = row["host_seconds"] = None
         for cost in row["costs"]:
             cost["compile_seconds"] = cost["host_seconds"] = None
     assert mine == theirs
-    assert not list(tmp_path.glob("workers*")), "what only workers read is gone"
     assert {*other.pages} == {row.key for row in other.points} and not found.pages
+
+
+def test_one_process_where_dask_is_missing(plain: IRModule, found: Comparison, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("relay_hw.sweep.workers.find_spec", lambda _name: None)
+    options = CompareOptions(strategies=NAMES[:1], configs=["tiny"], processes=2, name="plain")
+    other = compare(plain, data(), options, calibration=calibration())
+    assert other.rows[0].test == found.rows[0].test
+    with pytest.raises(InputError, match="dask and distributed must be installed"):
+        CompareOptions(strategies=NAMES, scheduler="tcp://127.0.0.1:1")
 
 
 @pytest.mark.parametrize("flat", [False, True])
@@ -377,7 +393,7 @@ def test_a_killed_comparison_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
             break
     process.kill()
     process.wait()
-    finished = {path.name.split(".")[0] for path in (tmp_path / "work").glob("*.json")}
+    finished = finished_in(tmp_path / "work")
     assert finished and finished <= set(NAMES)
     for _ in range(100):
         if not _session_runs(process.pid):
@@ -395,8 +411,13 @@ def test_a_killed_comparison_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
         calibration=calibration(),
         params=model.params,
     )
-    finished_later = {p.name.split(".")[0] for p in (tmp_path / "work").glob("*.json")} - finished
-    assert set(done) == set(NAMES) - finished == finished_later
+    assert set(done) == set(NAMES) - finished == finished_in(tmp_path / "work") - finished
+
+
+def finished_in(work: Path) -> set[str]:
+    """Names of the strategies whose rows are in the journal of a folder."""
+    with sqlite3.connect(work / steps.JOURNAL) as database:
+        return {json.loads(content)["name"] for (content,) in database.execute("SELECT content FROM results")}
 
 
 def _session_runs(session: int) -> bool:
@@ -589,6 +610,7 @@ def test_every_configuration_is_a_point(plain: IRModule) -> None:
         ({"configs": ["tiny", "tiny"]}, "configurations must have different names, not tiny twice"),
         ({"engine": "gpu"}, "engine must be one of auto, tvm, numpy, not gpu"),
         ({"processes": 0}, "processes must be at least 1, not 0"),
+        ({"scheduler": "http://x"}, "scheduler must be tls://HOST:PORT or tcp://HOST:PORT, not http://x"),
         ({"output": "boxes"}, "output must be one of scores, not boxes"),
     ],
 )

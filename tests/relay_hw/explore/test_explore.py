@@ -17,19 +17,19 @@ from relay_hw.explore import Exploration, ExploreOptions, Space, explore
 from relay_hw.explore.bench import Bench
 from relay_hw.explore.bounds import least
 from relay_hw.explore.front import Objective, beats
-from relay_hw.explore.journal import Journal
 from relay_hw.explore.main import JOURNAL
 from relay_hw.explore.prepare import given
 from relay_hw.explore.results import State, measured_content, read_measured
 from relay_hw.explore.search import Search
 from relay_hw.explore.space import spanned
-from relay_hw.explore.workers import has_dask
 from relay_hw.quantize import find_strategy
 from relay_hw.quantize.main import realize_module
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.models import Model, load_model
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.support.progress import Steps
+from relay_hw.sweep.journal import Journal
+from relay_hw.sweep.workers import has_dask
 from tests.relay_hw.small_models import CLASSES, images, save_mixed, save_plain
 
 CALIBRATION = {"image": images(6, seed=6)}
@@ -160,7 +160,7 @@ def test_processes_find_the_same_rows_bit_for_bit(plain: Model, grid: tuple[Expl
 
 
 def test_one_process_where_dask_is_missing(plain: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("relay_hw.explore.workers.find_spec", lambda _name: None)
+    monkeypatch.setattr("relay_hw.sweep.workers.find_spec", lambda _name: None)
     assert not has_dask()
     found = explored(plain, spanned({"block_in": (4, 8)}), tmp_path, processes=2)
     assert len(found.rows) == 2

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-import sqlite3
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
 from relay_hw.errors import InputError
 from relay_hw.explore.front import Objective, beaten_by, beats, best_rival, read_objectives, unbeaten
-from relay_hw.explore.journal import Journal
 from relay_hw.explore.search import ROUND, Search, read_search, rounds
 from relay_hw.explore.space import spanned
 
@@ -95,34 +88,3 @@ def test_searches_by_name_and_grids_that_are_too_large() -> None:
     )
     with pytest.raises(InputError, match="a grid must have at most 20,000 points, not 46,656: search random or smart"):
         rounds(Search.GRID, large, 1, 0, lambda _: True, float)
-
-
-def test_a_journal_keeps_the_first_row_of_a_key(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "points.sqlite")
-    journal.write("a", {"cycles": 1}, 0.5)
-    Journal(tmp_path / "points.sqlite").write("a", {"cycles": 2}, 0.5)
-    keys = ["a", *(f"none {k}" for k in range(2000))]
-    assert journal.read(keys) == {"a": {"cycles": 1}} and journal.count() == 1
-    (tmp_path / "other").write_bytes(b"no database at all" * 100)
-    with pytest.raises(InputError, match=r"journal .*other must be a database that can be written"):
-        Journal(tmp_path / "other")
-
-
-WRITER = """
-import os, signal, sys
-from pathlib import Path
-from relay_hw.explore.journal import Journal
-journal = Journal(Path(sys.argv[1]))
-for number in range(20):
-    journal.write(str(number), {"cycles": number}, 0.0)
-os.kill(os.getpid(), signal.SIGKILL)
-"""
-
-
-def test_a_killed_writer_loses_no_row(tmp_path: Path) -> None:
-    path = tmp_path / "points.sqlite"
-    done = subprocess.run([sys.executable, "-c", WRITER, str(path)], cwd=Path(__file__).parents[3])
-    assert done.returncode == -signal.SIGKILL
-    assert Journal(path).read([str(n) for n in range(20)]) == {str(n): {"cycles": n} for n in range(20)}
-    with sqlite3.connect(path) as database:
-        assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)

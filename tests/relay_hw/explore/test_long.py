@@ -181,7 +181,7 @@ def kept(journal: Path) -> dict[str, tuple[str, float]]:
         return {}
     with sqlite3.connect(journal) as database:
         try:
-            rows = database.execute("SELECT key, content, seconds FROM rows").fetchall()
+            rows = database.execute("SELECT key, content, seconds FROM results").fetchall()
         except sqlite3.OperationalError:  # not there yet
             return {}
     return {key: (content, seconds) for key, content, seconds in rows}

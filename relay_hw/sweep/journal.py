@@ -1,10 +1,11 @@
-"""Stores measurements in a SQLite database, under a hash of everything that they depend on; survives a killed process.
+"""Stores results in a SQLite database, under a hash of everything that they depend on; survives a killed process.
 
-In: keys, contents. Out: contents. SQLite writes ahead (WAL), and each row is a transaction of its own.
+In: keys, contents. Out: contents. SQLite writes ahead (WAL), each row is a transaction of its own and carries its hash.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +16,10 @@ from typing import Any, Final
 from relay_hw.errors import InputError
 from relay_hw.support.documents import DocumentError, parse_json
 
-_TABLE: Final = "CREATE TABLE IF NOT EXISTS rows (key TEXT PRIMARY KEY, content TEXT NOT NULL, seconds REAL NOT NULL)"
+_TABLE: Final = (
+    "CREATE TABLE IF NOT EXISTS results "
+    "(key TEXT PRIMARY KEY, content TEXT NOT NULL, sha256 TEXT NOT NULL, seconds REAL NOT NULL)"
+)
 # Keys in one question, and seconds that a writer waits for another.
 _MANY: Final = 500
 _PATIENCE: Final = 60.0
@@ -37,24 +41,27 @@ class Journal:
         with self._open() as database:
             for begin in range(0, len(keys), _MANY):
                 some = tuple(keys[begin : begin + _MANY])
-                marks = ",".join("?" * len(some))
-                for key, content in database.execute(f"SELECT key, content FROM rows WHERE key IN ({marks})", some):
+                question = f"SELECT key, content, sha256 FROM results WHERE key IN ({','.join('?' * len(some))})"
+                for key, content, digest in database.execute(question, some):
                     try:
-                        found[key] = parse_json(content)
-                    except DocumentError:  # a foreign row is ignored
+                        # What was changed by others is computed again.
+                        if digest == _digest(key, content):
+                            found[key] = parse_json(content)
+                    except (DocumentError, TypeError):
                         continue
         return found
 
     def write(self, key: str, content: Mapping[str, Any], seconds: float) -> None:
-        """Store a row unless its key exists. `seconds`: how long it took to measure. Raises InputError."""
-        row = (key, json.dumps(content, sort_keys=True), seconds)
+        """Store a row. `seconds`: how long it took to compute. Raises InputError."""
+        text = json.dumps(content, sort_keys=True)
         with self._open() as database:
-            database.execute("INSERT OR IGNORE INTO rows VALUES (?, ?, ?)", row)
+            row = (key, text, _digest(key, text), seconds)
+            database.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?)", row)
 
     def count(self) -> int:
         """Number of rows. Raises InputError."""
         with self._open() as database:
-            return database.execute("SELECT COUNT(*) FROM rows").fetchone()[0]
+            return database.execute("SELECT COUNT(*) FROM results").fetchone()[0]
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
@@ -63,3 +70,7 @@ class Journal:
                 yield database
         except sqlite3.Error as error:
             raise InputError(f"journal {self.path} must be a database that can be written: {error}") from None
+
+
+def _digest(key: str, content: str) -> str:
+    return hashlib.sha256(f"{key} {content}".encode()).hexdigest()
