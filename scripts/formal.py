@@ -11,7 +11,8 @@ A task that ends in `slow` takes longer than ten seconds of a processor; `--quic
 
 A line `// abstract: TEXT => OTHER` behind them replaces a text of the module, once: a product by anything, so that what
 follows is proven without it. A property is a sentence, `// P1 What holds.`, in front of assertions named p1, p1_too.
-Every run begins in reset. Registers of submodules are seen as `(* hierconn *) wire [3:0] \\u_count.count_q ;`.
+Every run begins in reset, if the module has one. Registers of submodules are seen as
+`(* hierconn *) wire [3:0] \\u_count.count_q ;`.
 Out: a line for each task; 1 if one fails.
 """
 
@@ -45,8 +46,8 @@ KINDS = ("induction", "bounded", "cover")
 BEGIN = """
   reg f_started = 1'b0;
   always @(posedge clk_i) f_started <= 1'b1;
-  always @* if (!f_started) assume (!rst_ni);
 """
+RESET = "  always @* if (!f_started) assume (!rst_ni);\n"
 # Memories become registers before the hierarchy goes, so that properties can name their words; what is undefined is
 # anything.
 PREPARE = (
@@ -127,7 +128,8 @@ def with_properties(module: str, text: str) -> str:
             raise ValueError(f"{module}.v must hold {old!r} once, not {text.count(old)} times")
         text = text.replace(old, new)
     head, end, rest = text.rpartition("endmodule")
-    return head + (BEGIN if "clk_i" in text else "") + added + end + rest
+    begin = (BEGIN if "clk_i" in text else "") + (RESET if "rst_ni" in text else "")
+    return head + begin + added + end + rest
 
 
 def prove(task: Task, folder: Path, sources: dict[str, Path] | None = None) -> None:

@@ -35,6 +35,12 @@ MISTAKES = (
     ("vta_uop_walk", "uops_end ? in_left_q == 16'd2", "uops_end ? in_left_q == 16'd1"),
     ("vta_output_walk", "out_two_q  <= out_left_q == 16'd3;", "out_two_q  <= out_left_q == 16'd2;"),
     ("vta_counters", "carry_q <= (carry_q & ~turn_q) |", "carry_q <= (carry_q & turn_q) |"),
+    ("vta_alu_lane", "(&amount[4:3] && |dropped[22:15])", "(&amount[4:3] && |dropped[21:15])"),
+    ("vta_alu_mul", "{low_q[31:18] + high,", "{low_q[31:18] + left_q,"),
+    ("vta_pick", "lower_q <= !way_i[1];", "lower_q <= way_i[1];"),
+    ("vta_ram_cols", "if (we_i[col]) mem_q", "if (|we_i) mem_q"),
+    ("vta_ram_beat", "if (re_i) elem_q <=", "elem_q <="),
+    ("vta_ram_out", "we_i && (waddr_i & ELEM_MASK) == COL[15:0];", "we_i;"),
 )  # fmt: skip
 
 
