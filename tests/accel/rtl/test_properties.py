@@ -41,6 +41,8 @@ MISTAKES = (
     ("vta_ram_cols", "if (we_i[col]) mem_q", "if (|we_i) mem_q"),
     ("vta_ram_beat", "if (re_i) elem_q <=", "elem_q <="),
     ("vta_ram_out", "we_i && (waddr_i & ELEM_MASK) == COL[15:0];", "we_i;"),
+    ("vta_decode", "window_end > vector_bytes;", "window_end >= vector_bytes;"),
+    ("vta_load_place", "row_last ? |x_first_q", "row_last ? |x_pad_0"),
 )  # fmt: skip
 
 
