@@ -10,10 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from relay_hw.analysis.variables import free_vars
-from relay_hw.errors import EvalError
 from relay_hw.ir.expr import (
     Call,
     Clause,
@@ -27,10 +24,6 @@ from relay_hw.ir.expr import (
     Match,
     Op,
     Pattern,
-    PatternConstructor,
-    PatternTuple,
-    PatternVar,
-    PatternWildcard,
     RefCreate,
     RefRead,
     RefWrite,
@@ -42,17 +35,13 @@ from relay_hw.ir.expr import (
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.trampoline import Recursion, run
 from relay_hw.ir.types import Type, bind_type_vars
-from relay_hw.ir.visit import copy_with
 from relay_hw.transform.base import Pass
 from relay_hw.transform.effects import Effect, module_effects
 from relay_hw.transform.graph import is_external
 from relay_hw.transform.normal_form import ATOMS, normalize
+from relay_hw.transform.partial_numbers import computed, known_number
+from relay_hw.transform.partial_patterns import UNKNOWN, YES, matches, renamed
 from relay_hw.transform.partial_values import Cell, Env, Fields, Known, Number, PartialValue, ResidualBlock, Store
-
-# Tensors up to this size are computed and kept as constants; enough for values that decide control flow.
-MAX_CONSTANT = 16
-
-_UNKNOWN, _NO, _YES = None, False, True
 
 
 class PartialEvaluate(Pass):
@@ -323,13 +312,13 @@ class _Evaluator:
         data = yield self._visit(node.data, env)
         for clause in node.clauses:
             found: dict[Var, PartialValue] = {}
-            answer = _fits(clause.lhs, data, found)
-            if answer is _YES:
+            answer = matches(clause.lhs, data, found)
+            if answer is YES:
                 inner = Env(env)
                 for var, value in found.items():
                     inner.bind(var, value)
                 return (yield self._sequence(clause.rhs, inner))
-            if answer is _UNKNOWN:
+            if answer is UNKNOWN:
                 return (yield self._match_later(node, data, env))
         # No arm fits: the program fails where it would have failed.
         return (yield self._match_later(node, data, env))
@@ -340,7 +329,7 @@ class _Evaluator:
         branches: list[tuple[Expr, Env]] = []
         for clause in node.clauses:
             inner = Env(env)
-            patterns.append(_renamed(clause.lhs, inner))
+            patterns.append(renamed(clause.lhs, inner))
             branches.append((clause.rhs, inner))
         bodies = yield self._branches(branches)
         clauses = [Clause(pattern, body) for pattern, body in zip(patterns, bodies, strict=True)]
@@ -400,9 +389,9 @@ class _Evaluator:
         return value
 
     def _operate(self, node: Call, op: Op, args: Sequence[PartialValue]) -> Recursion[PartialValue]:
-        numbers = [_number(arg) for arg in args]
+        numbers = [known_number(arg) for arg in args]
         if not op.has(Trait.EFFECT) and all(number is not None for number in numbers):
-            found = _computed(node, op, numbers)
+            found = computed(node, op, numbers)
             if found is not None:
                 return found
         codes = yield self._code_all(args)
@@ -430,75 +419,3 @@ _RULES: Mapping[type[Expr], Callable[[_Evaluator, Any, Env], Recursion[PartialVa
 def _is_fused(function: Function) -> bool:
     """Whether a function literal is one operator to everything around it."""
     return "Primitive" in function.attrs or "Compiler" in function.attrs
-
-
-def _number(value: PartialValue) -> Any:
-    """The arrays of a value that is known altogether, else None."""
-    match value.static:
-        case Number(data=data):
-            return data
-        case Fields(parts=parts, constructor=None):
-            numbers = tuple(map(_number, parts))
-            return None if any(number is None for number in numbers) else numbers
-        case _:
-            return None
-
-
-def _computed(node: Call, op: Op, numbers: Sequence[Any]) -> PartialValue | None:
-    """The result of an operator on known arguments; None if it is too large to keep, or fails."""
-    try:
-        with np.errstate(all="ignore"):
-            return _kept(op.reference(node.attrs, numbers, node.type))
-    except EvalError:
-        return None
-
-
-def _kept(result: Any) -> PartialValue | None:
-    if isinstance(result, (tuple, list)):
-        parts = [_kept(part) for part in result]
-        known = tuple(part for part in parts if part is not None)
-        return PartialValue(Fields(known)) if len(known) == len(parts) else None
-    data = np.asarray(result)
-    return PartialValue(Number(data)) if data.size <= MAX_CONSTANT else None
-
-
-def _fits(pattern: Pattern, value: PartialValue, found: dict[Var, PartialValue]) -> bool | None:
-    """Whether `value` has the form of `pattern`, None if that is not known."""
-    match pattern:
-        case PatternVar(var=var):
-            found[var] = value
-            return _YES
-        case PatternWildcard():
-            return _YES
-        case PatternConstructor(constructor=constructor, patterns=inner):
-            if not isinstance(value.static, Fields):
-                return _UNKNOWN
-            given = value.static.constructor
-            if given is None or given.name_hint != constructor.name_hint:
-                return _NO
-        case PatternTuple(patterns=inner):
-            if not isinstance(value.static, Fields):
-                return _UNKNOWN
-        case _:
-            return _UNKNOWN
-    assert isinstance(value.static, Fields)
-    answers = [_fits(part, item, found) for part, item in zip(inner, value.static.parts, strict=True)]
-    if _NO in answers:
-        return _NO
-    return _UNKNOWN if _UNKNOWN in answers else _YES
-
-
-def _renamed(pattern: Pattern, env: Env) -> Pattern:
-    """`pattern` with new variables, which `env` gets."""
-    match pattern:
-        case PatternVar(var=var):
-            given = var.type_annotation
-            new = copy_with(var, type_annotation=None if given is None else bind_type_vars(given, env.types))
-            env.bind(var, PartialValue(None, new))
-            return PatternVar(new)
-        case PatternConstructor(constructor=constructor, patterns=inner):
-            return PatternConstructor(constructor, [_renamed(part, env) for part in inner])
-        case PatternTuple(patterns=inner):
-            return PatternTuple([_renamed(part, env) for part in inner])
-        case _:
-            return pattern

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -15,13 +14,13 @@ import numpy as np
 
 from relay_hw.analysis import infer_type
 from relay_hw.errors import InputError, RelayHwError, TypeCheckError, UnsupportedError
-from relay_hw.frontend.onnx import CONVERTERS, find_converter
+from relay_hw.frontend.onnx import find_converter
 from relay_hw.frontend.onnx.budget import Ledger
 from relay_hw.frontend.onnx.fold import computed_constant
-from relay_hw.frontend.onnx.functions import has_definition
 from relay_hw.frontend.onnx.node import Arguments, Array, Node, Subgraph, Value, count_nodes, stamp
 from relay_hw.frontend.onnx.sizes import Sizes, as_sizes, computed, from_array, numbers
 from relay_hw.frontend.onnx.source import Shape, Source, load, read
+from relay_hw.frontend.onnx.supported import UNFIT, check_supported, refuse
 from relay_hw.frontend.onnx.typer import Typer
 from relay_hw.frontend.onnx.valid import check_rules
 from relay_hw.ir.dims import DimVar
@@ -39,18 +38,6 @@ if TYPE_CHECKING:
 
 # Letters of a tensor's name that the variable's has.
 _LONGEST = 1000
-_RANDOM = "results must not be random: give the numbers as an input"
-_WORDS = "tensors must hold numbers, not words: compute this before the model"
-# Why some operators have no converter, and what to do instead.
-HINTS = {
-    **dict.fromkeys(
-        ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"), _RANDOM
-    ),
-    **dict.fromkeys(("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), _WORDS),
-    "ImageDecoder": "images must be decoded before the model: give their pixels as an input",
-}
-# Exceptions of converters and numpy for invalid inputs and attributes.
-_UNFIT = (ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 # Folding these would lose what they say: where the integers are.
 KEPT = ("QuantizeLinear", "DequantizeLinear", "Quant", "IntQuant", "BipolarQuant")
 # These make functions, lists and branches, which are no arrays.
@@ -90,58 +77,6 @@ def from_onnx(
             raise
         # Span of things without a node in the file, such as the shape of an output.
         raise type(error)(f"{name}: {error.message}") from None
-
-
-def check_supported(source: Source) -> None:
-    """Raise UnsupportedError if nodes cannot be imported; the message lists all of them."""
-    refuse(source, _reasons(source.nodes, set(source.arrays)))
-
-
-def _reasons(nodes: Sequence[Node], known: set[str]) -> list[str]:
-    """Reasons why nodes cannot be imported, also nodes of inner graphs."""
-    found: list[str] = []
-    for node in nodes:
-        reason = _why_not(node, known)
-        if reason is not None:
-            found.append(f"{node.operator} (node {node.name}, opset {node.opset}): {reason}")
-        for inner in node.attrs.values():
-            if isinstance(inner, Subgraph):
-                found += _reasons(inner.nodes, known | set(inner.arrays))
-        if node.operator in ("Shape", "Size") or all(name in known for name in node.inputs if name):
-            known.update(node.outputs)
-    return found
-
-
-def refuse(source: Source, reasons: Sequence[str]) -> None:
-    """Raise UnsupportedError with all `reasons`, if there are any."""
-    if reasons:
-        count = f"{len(reasons)} node{'s' * (len(reasons) > 1)}"
-        raise UnsupportedError(
-            f"every node of {source.name} must be one that can be imported, not {count}: {'; '.join(reasons)}"
-        )
-
-
-def _why_not(node: Node, known: set[str]) -> str | None:
-    converter = find_converter(node.domain, node.operator)
-    if converter is None:
-        hint = HINTS.get(node.operator) if node.domain == "ai.onnx" else None
-        if hint is not None:
-            return hint
-        where = "" if node.domain == "ai.onnx" else f" of domain {node.domain}"
-        return f"no converter knows this operator{where}{_nearest(node)}"
-    try:
-        return None if converter.check is None else converter.check(node, known)
-    except _UNFIT:  # onnx's checker comes behind the conversion
-        return "it must have the attributes that it is defined with, each of its kind"
-
-
-def _nearest(node: Node) -> str:
-    """The most similar operator with a converter, as the end of a sentence."""
-    if node.domain != "ai.onnx" and (node.operator in CONVERTERS or has_definition("", node.operator)):
-        return f"; ai.onnx has {node.operator}"
-    short = sorted(name for name in CONVERTERS if len(name) > 3 and node.operator.startswith(name))
-    near = short[-1:] or get_close_matches(node.operator, CONVERTERS, 1, 0.75)
-    return f"; the nearest that has one is {near[0]}" if near else ""
 
 
 class _MissingError(Exception):
@@ -187,7 +122,7 @@ class Importer:
         if any(isinstance(ty, TypeCall) for ty in self.source.inputs.values()):
             self.library()
         for node in self.source.nodes:
-            self._convert(node)
+            self._import_node(node)
         refuse(self.source, self.reasons)
         outputs = [self._value(name).expr for name in self.source.outputs]
         body = outputs[0] if len(outputs) == 1 else Tuple(outputs)
@@ -221,7 +156,7 @@ class Importer:
         inner = Importer(source, True, self, captured)
         inner.values.update((name, self._plain(expr)) for name, expr in inputs.items())
         for node in graph.nodes:
-            inner._convert(node)
+            inner._import_node(node)
         if not self.missing.isdisjoint(graph.outputs):
             raise _MissingError
         return [inner._value(name).expr for name in graph.outputs]
@@ -286,20 +221,22 @@ class Importer:
         self.taken.add(candidate)
         return candidate
 
-    def _convert(self, node: Node) -> None:
+    def _import_node(self, node: Node) -> None:
+        """Import one node, or note why it is refused and what depends on it."""
         self.ledger.convert(node.span)
         if not self.missing.isdisjoint(node.inputs):
             self.missing.update(node.outputs)
             return
         try:
-            self._converted(node)
+            self._bind_results(node)
         except _MissingError:
             self.missing.update(node.outputs)
         except UnsupportedError as error:
             self.reasons.append(f"{node.operator} (node {node.name}, opset {node.opset}): {error.message}")
             self.missing.update(node.outputs)
 
-    def _converted(self, node: Node) -> None:
+    def _bind_results(self, node: Node) -> None:
+        """Give the node's outputs their values; where all inputs are known, as constants."""
         arrays = [self._array(name) if name else None for name in node.inputs]
         fold = (
             node.operator not in KEPT
@@ -316,7 +253,7 @@ class Importer:
                     self.values[name] = self._folded(result, node) if fold else self._plain(result)
         except TypeCheckError as error:
             raise error if error.span is not None else TypeCheckError(error.message, node.span) from None
-        except _UNFIT as error:
+        except UNFIT as error:
             # Converters index shapes as the operator defines them: an axis is missing, or sizes do not fit.
             types = [self.typer(args[k]) for k in range(len(args)) if node.has_input(k)]
             given = ", ".join(show_shape(ty.shape) if isinstance(ty, TensorType) else str(ty) for ty in types)
