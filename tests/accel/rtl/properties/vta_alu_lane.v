@@ -1,5 +1,5 @@
 // induction 2 slow
-// cover 4
+// cover 4 slow
 
   // Assumed: the contract of stage O, and that products come to slots of MUL alone.
   wire f_shifts = amount_i != 0;

@@ -1,4 +1,4 @@
-// induction 2
+// induction 2 slow
 // cover 3
 
   // The operands of the cycle before: one a power of two of the solver's choice, the other anything.
