@@ -5,6 +5,7 @@ In: functions, tasks. Out: results as they come. Needs the extra `explore`; `wor
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import pickle
@@ -13,13 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Lock
 from typing import Any, Final
 from uuid import uuid4
 
 import dask.config
-from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, WorkerPlugin, get_worker
+from distributed import CancelledError, Client, Future, KilledWorker, LocalCluster, Status, WorkerPlugin, get_worker
 from distributed.system import MEMORY_LIMIT
 
 from relay_hw.errors import InputError
@@ -31,6 +32,10 @@ _LOOPBACK: Final = "127.0.0.1"
 # Seconds that a scheduler may take for an answer, and processes of this machine until they are there.
 _PATIENCE: Final = 20
 _START_PATIENCE: Final = 300
+# Seconds without a worker of another scheduler: those of batch systems wait in a queue.
+_QUEUE_PATIENCE: Final = 3600
+# Seconds between looks at processes that start.
+_LOOK: Final = 0.05
 _CONFIG: Final = {
     # A worker that needs nearly all memory of the machine is ended; no worker waits for others to free some.
     **{f"distributed.worker.memory.{name}": False for name in ("target", "spill", "pause")},
@@ -101,8 +106,8 @@ class _ClusterCrew:
         try:
             live = dict(enumerate(self._submit(topic, number, task, heard) for number, task in enumerate(tasks)))
             while live:
-                found = heard.get()
-                if found.number not in live:
+                found = self._next(heard)
+                if found is None or found.number not in live:
                     continue
                 if isinstance(found, _Step):
                     listen(found.number, found.step)
@@ -111,6 +116,17 @@ class _ClusterCrew:
                 yield found.number, _value(found.future)
         finally:
             self._client.unsubscribe_topic(topic)
+
+    def _next(self, heard: SimpleQueue[_Step | _Done]) -> _Step | _Done | None:
+        """What a worker tells; None if all are silent for long. Raises InputError if there is none any more."""
+        patience = _QUEUE_PATIENCE if self._grow is None else _START_PATIENCE
+        with suppress(Empty):
+            return heard.get(timeout=patience)
+        if self._client.nthreads():
+            return None
+        if self._grow is not None:
+            raise InputError("a process must be left, not none: use fewer; what is computed so far is kept")
+        raise InputError(f"the scheduler must have a worker within {patience} seconds: start one with `dask worker`")
 
     def _submit(self, topic: str, number: int, task: Any, heard: SimpleQueue[_Step | _Done]) -> Future:
         future = self._client.submit(_compute, self._name, topic, number, self._work, task, pure=False)
@@ -193,17 +209,30 @@ def local_cluster(processes: int, progress: Progress) -> Iterator[Cluster]:
                 if wanted > running:
                     progress.started(f"starting {wanted} processes")
                     cluster.scale(wanted)
-                    _wait(client, wanted)
+                    _wait(cluster, wanted)
                     running = wanted
 
             yield Cluster(client, grow)
 
 
-def _wait(client: Client, wanted: int) -> None:
+def _wait(cluster: LocalCluster, wanted: int) -> None:
+    """Return once all processes have started. Raises InputError if one ended instead, or takes too long."""
     try:
-        client.wait_for_workers(wanted, timeout=_START_PATIENCE)
+        started = cluster.sync(_started, cluster, wanted, callback_timeout=_START_PATIENCE)
     except TimeoutError:
         raise InputError(f"{wanted} processes must start within {_START_PATIENCE} seconds; use fewer") from None
+    if not started:
+        raise InputError(
+            "processes must start, not end before they compute: a script must have what it does below "
+            'if __name__ == "__main__", as each of them reads it; else use --processes 1'
+        )
+
+
+async def _started(cluster: LocalCluster, wanted: int) -> bool:
+    """Whether all processes started, once each has or has ended. Dask waits for those that ended, too."""
+    while len(cluster.workers) < wanted:
+        await asyncio.sleep(_LOOK)
+    return all(worker.status is Status.running for worker in cluster.workers.values())
 
 
 async def _ignore_keyboard() -> None:

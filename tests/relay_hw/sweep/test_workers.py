@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from queue import SimpleQueue
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +19,7 @@ import pytest
 from relay_hw.accel.isa.errors import ConfigError
 from relay_hw.errors import InputError, QuantizeError
 from relay_hw.support.progress import SILENT, Progress
-from relay_hw.sweep.crew import Workers
+from relay_hw.sweep.crew import HereCrew, Workers
 from relay_hw.sweep.workers import default_processes, has_dask, workers
 from tests.processes import alive_with
 from tests.relay_hw.small_models import save_data, save_plain
@@ -170,6 +172,57 @@ def test_a_scheduler_elsewhere_computes_even_one_task() -> None:
         workers(1, "tcp://127.0.0.1:9", SILENT),
     ):
         pass
+
+
+@needs_dask
+def test_a_scheduler_without_workers_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    from distributed import LocalCluster
+
+    monkeypatch.setattr("relay_hw.sweep.cluster._QUEUE_PATIENCE", 0.1)
+    with (
+        LocalCluster(n_workers=0, host="127.0.0.1", protocol="tcp", dashboard_address=None) as other,
+        workers(1, other.scheduler_address, SILENT) as who,
+        pytest.raises(InputError, match=r"^the scheduler must have a worker within 0\.1 seconds: start one with "),
+    ):
+        run(who, ["alone"])
+
+
+@needs_dask
+def test_processes_that_are_all_gone_are_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    from relay_hw.sweep import cluster
+
+    monkeypatch.setattr(cluster, "_START_PATIENCE", 0.01)
+    alive = {"one": 1}
+    client: Any = SimpleNamespace(nthreads=lambda: alive)
+    crew = cluster._ClusterCrew(client, lambda _tasks: None, "name", work, HereCrew(start, work))
+    assert crew._next(SimpleQueue()) is None, "silent is not gone"
+    alive.clear()
+    with pytest.raises(InputError, match=r"^a process must be left, not none: use fewer; what "):
+        crew._next(SimpleQueue())
+
+
+UNGUARDED = """
+from relay_hw.support.progress import SILENT
+from relay_hw.sweep.workers import workers
+
+with workers(2, None, SILENT) as who, who.crew(int, max) as crew:
+    list(crew.run([1, 2]))
+"""
+
+
+@needs_dask
+def test_processes_that_cannot_start_are_not_waited_for(tmp_path: Path) -> None:
+    """Each reads the script again, and would start processes of its own."""
+    (tmp_path / "run.py").write_text(UNGUARDED)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "run.py")],
+        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False, timeout=200,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        "relay_hw.errors.InputError: processes must start, not end before they compute: a script must have what it "
+        'does below if __name__ == "__main__", as each of them reads it; else use --processes 1'
+    )
 
 
 INTERRUPTED = """
