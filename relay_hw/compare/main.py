@@ -38,7 +38,7 @@ from relay_hw.compare.network import Network, prepare
 from relay_hw.compare.network_work import network_work
 from relay_hw.compare.options import CompareOptions
 from relay_hw.compare.rows import FloatRow, Key, Row, read_row, row_content
-from relay_hw.compare.store import Store, key_of
+from relay_hw.compare.store import Store, key_of, with_same_sources
 from relay_hw.errors import InputError, RelayHwError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy, strategy_values
@@ -224,7 +224,8 @@ class _Runner:
             tasks += [(name, start, min(start + step, samples.launches)) for start in range(0, samples.launches, step)]
         parts: dict[int, Array] = {}
         listen = _SideBySide(self._progress, ["float" for _ in tasks], "parts of the float network")
-        with self._who.crew(partial(_Shared, self._setting, None), _float_task) as crew:
+        start = with_same_sources(partial(_Shared, self._setting, None))
+        with self._who.crew(start, _float_task) as crew:
             for number, outputs in crew.run(tasks, listen):
                 parts[number] = outputs
                 listen.done()
@@ -270,7 +271,8 @@ class _Runner:
         tasks = [strategies[number] for number in missing]
         listen = _SideBySide(self._progress, [task.name for task in tasks], "strategies", len(found))
         if tasks:
-            with self._who.crew(partial(_Shared, self._setting, floats), _row_task) as crew:
+            start = with_same_sources(partial(_Shared, self._setting, floats))
+            with self._who.crew(start, _row_task) as crew:
                 for number, measured in crew.run(tasks, listen):
                     found[missing[number]] = measured.row
                     self._keep(keys[missing[number]], measured)

@@ -10,6 +10,7 @@ import io
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from relay_hw.errors import InputError
 from relay_hw.support import durable
 from relay_hw.support.quote import file_name
 from relay_hw.support.sources import sources_hash
+from relay_hw.sweep.tasks import Start
 
 Array = NDArray[Any]
 
@@ -43,6 +45,17 @@ def key_of(*parts: object) -> str:
 def sources() -> str:
     """Hash of the sources that results depend on."""
     return sources_hash(relay_hw, accel, tensorize, without=_WITHOUT)
+
+
+def with_same_sources(start: Start) -> Start:
+    """`start` for other processes. Raises InputError in one of other sources, whose results our keys do not name."""
+    return partial(_started, sources(), start)
+
+
+def _started(ours: str, start: Start) -> Any:
+    if sources() != ours:
+        raise InputError("a worker must have the relay_hw of this process, not another: install the same, run again")
+    return start()
 
 
 class Store:

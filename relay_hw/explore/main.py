@@ -15,7 +15,7 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from relay_hw.compare.places import Place
-from relay_hw.compare.store import Store, key_of
+from relay_hw.compare.store import Store, key_of, with_same_sources
 from relay_hw.explore.bench import Bench, Form, answered, form_of
 from relay_hw.explore.bounds import least
 from relay_hw.explore.design import Base, Placed, Refusal, placed
@@ -67,7 +67,7 @@ def explore(
     with _folder(options.work) as folder, workers(options.processes, options.scheduler, progress) as who:
         forms = Forms(network, strategies, Place(base.config, base.memory), Store(folder), progress)
         prepared = forms.prepared(finder.forms(strategies))
-        with who.crew(partial(Bench, prepared.setting), answered) as crew:
+        with who.crew(with_same_sources(partial(Bench, prepared.setting)), answered) as crew:
             run = _Run(finder, prepared, Journal(folder / JOURNAL), crew, key_of(network.text), progress)
             found = run.exploration
             for found in run.rounds():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from relay_hw.compare.histogram import BINS, Counter, Histogram
 from relay_hw.compare.network_work import network_work, weight_bits
 from relay_hw.compare.plots import Axes, nice_ticks, pareto_plot
 from relay_hw.compare.ranges import ranges
-from relay_hw.compare.store import Store, key_of
+from relay_hw.compare.store import Store, key_of, with_same_sources
 from relay_hw.compare.stored import stored_bytes
 from relay_hw.errors import InputError
 from relay_hw.quantize import LayerChoice, Strategy, find_strategy
@@ -257,6 +258,14 @@ def test_the_store_gives_back_only_what_it_wrote(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:20])
     assert store.read("row/1", key) is None
     assert not list(store.folder.glob(".*")), "no temporary file stays"
+
+
+def test_a_process_of_other_sources_computes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = pickle.loads(pickle.dumps(with_same_sources(int)))
+    assert there() == 0
+    monkeypatch.setattr("relay_hw.compare.store.sources", lambda: "other")
+    with pytest.raises(InputError, match="a worker must have the relay_hw of this process, not another: "):
+        there()
 
 
 def test_arrays_in_the_store(tmp_path: Path) -> None:
