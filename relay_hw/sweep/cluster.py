@@ -219,7 +219,7 @@ def _wait(cluster: LocalCluster, wanted: int) -> None:
     """Return once all processes have started. Raises InputError if one ended instead, or takes too long."""
     try:
         started = cluster.sync(_started, cluster, wanted, callback_timeout=_START_PATIENCE)
-    except TimeoutError:
+    except (TimeoutError, asyncio.TimeoutError):  # Python 3.10 has two
         raise InputError(f"{wanted} processes must start within {_START_PATIENCE} seconds; use fewer") from None
     if not started:
         raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import signal
@@ -199,6 +200,19 @@ def test_processes_that_are_all_gone_are_not_waited_for_for_ever(monkeypatch: py
     alive.clear()
     with pytest.raises(InputError, match=r"^a process must be left, not none: use fewer; what "):
         crew._next(SimpleQueue())
+
+
+@needs_dask
+@pytest.mark.parametrize("kind", [TimeoutError, asyncio.TimeoutError])
+def test_processes_that_start_too_slowly(kind: type[Exception]) -> None:
+    from relay_hw.sweep import cluster
+
+    def sync(*_arguments: object, callback_timeout: float) -> bool:
+        raise kind(callback_timeout)
+
+    slow: Any = SimpleNamespace(sync=sync)
+    with pytest.raises(InputError, match=r"^2 processes must start within 300 seconds; use fewer$"):
+        cluster._wait(slow, 2)
 
 
 UNGUARDED = """
