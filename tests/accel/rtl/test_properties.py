@@ -43,6 +43,7 @@ MISTAKES = (
     ("vta_ram_out", "we_i && (waddr_i & ELEM_MASK) == COL[15:0];", "we_i;"),
     ("vta_decode", "window_end > vector_bytes;", "window_end >= vector_bytes;"),
     ("vta_load_place", "row_last ? |x_first_q", "row_last ? |x_pad_0"),
+    ("vta_stop", "load_written_q <= done_index_q[0*32+:32];", "load_written_q <= done_seen_q[0*32+:32];"),
     ("vta_inp_mem", "~(4'b1111 << r_line[1:0]);", "~(4'b1110 << r_line[1:0]);"),
     ("vta_wgt_mem", "made_q    <= expand_i ?", "made_q    <= expand_q ?"),
 )  # fmt: skip
