@@ -20,10 +20,10 @@ QUALITY = Quality(400, 31.26, 0.93, (0.9, 0.95), 1.0, None, 0.985, (0.967, 0.993
 
 
 def report() -> dict[str, Any]:
-    row = Row("mxfp4", "", QUALITY, QUALITY, (), "no hardware", True, 123456, (), "numpy", "", {})
+    row = Row("mxfp4", "", QUALITY, QUALITY, (), "no hardware", 123456, (), "numpy", "", {})
     floats = {"top1": 0.935, "macs": 7, "weight_bytes": 8}
     values = {"best": "mxfp4", "images": 400, "calibration_images": 96, "held_out_images": 32, "float": floats}
-    return {**values, "strategies": [row_json(row)]}
+    return {**values, "strategies": [row_json(row, front=())]}
 
 
 def test_energy_anew_goes_to_all_rows_that_count_the_same() -> None:
