@@ -124,11 +124,15 @@ def test_bounds_are_below_what_is_measured(grid: tuple[Exploration, Path], plain
         assert 0 < bound.energy.total < row.measured.energy.total
 
 
-def test_a_smart_search_of_enough_points_finds_the_front(plain: Model, grid: tuple[Exploration, Path]) -> None:
+def test_a_smart_search_misses_less_of_the_front_than_chance(plain: Model, grid: tuple[Exploration, Path]) -> None:
     found, work = grid
-    some = explored(plain, GRID, work, search=Search.SMART, points=44, seed=3)
-    assert sum(row.state is not State.REFUSED for row in some.rows) == 44
-    assert set(some.front) == set(found.front)
+    points, seeds, missed = 44, (1, 2, 3), 0
+    for seed in seeds:
+        some = explored(plain, GRID, work, search=Search.SMART, points=points, seed=seed)
+        assert sum(row.state is not State.REFUSED for row in some.rows) == points
+        missed += len(set(found.front) - set(some.front))
+    legal = len(found.of(State.DONE))
+    assert missed < len(seeds) * len(found.front) * (legal - points) / legal
 
 
 def test_what_was_measured_is_found_again(
