@@ -51,8 +51,8 @@ RESET = "  always @* if (!f_started) assume (!rst_ni);\n"
 # Memories become registers before the hierarchy goes, so that properties can name their words; what is undefined is
 # anything.
 PREPARE = (
-    *("hierarchy -top {top}", "proc", "memory_map", "flatten", "async2sync", "chformal -lower", "opt -full"),
-    *("setundef -undriven -anyseq", "dffunmap", "opt_clean", "write_smt2 -wires {task}.smt2"),
+    *("proc", "memory_map", "flatten", "async2sync", "chformal -lower", "opt -full"),
+    *("setundef -undriven -anyseq", "dffunmap", "opt_clean", "write_smt2 -wires proof.smt2"),
 )
 
 
@@ -143,7 +143,7 @@ def prove(task: Task, folder: Path, sources: dict[str, Path] | None = None) -> N
     names = sorted(needed(task.module, files))
     read = f"read_verilog -formal -sv{define} " + " ".join(f"{name}.v" for name in names)
     shape = [f"chparam -set {name} {value} {task.module}" for name, value in task.parameters]
-    run_yosys(folder, [read, *shape, *(step.format(top=task.module, task="proof") for step in PREPARE)])
+    run_yosys(folder, [read, *shape, f"hierarchy -top {task.module}", *PREPARE])
     for mode in {"induction": ([], ["-i"]), "bounded": ([],), "cover": (["-c"],)}[task.kind]:
         run_tool(folder, "yosys-smtbmc", ["-s", "yices", *mode, "-t", str(task.depth), "proof.smt2"])
 

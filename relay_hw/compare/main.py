@@ -5,10 +5,8 @@ In: a float module, data, strategies. Out: a `Comparison`. Finished strategies s
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -47,7 +45,7 @@ from relay_hw.quantize.strategy_file import strategy_from
 from relay_hw.runtime.labels import LABELS, check_labels, doubt
 from relay_hw.support.progress import IDLE, SILENT, Progress, ProgressStep
 from relay_hw.sweep.crew import Workers
-from relay_hw.sweep.journal import Journal
+from relay_hw.sweep.journal import Journal, work_folder
 from relay_hw.sweep.workers import workers
 
 Array = NDArray[Any]
@@ -92,7 +90,7 @@ def compare(
         data = single_samples(inputs, data, network.batch)
         calibration = single_samples(inputs, calibration, network.batch) if calibration is not None else None
     setting = _setting(network, data, calibration, options)
-    with _folder(options.work) as folder, workers(options.processes, options.scheduler, progress) as who:
+    with work_folder(options.work, "compare") as folder, workers(options.processes, options.scheduler, progress) as who:
         runner = _Runner(Store(folder), who, setting, options.processes, progress)
         floats = runner.floats()
         setting = runner.check_floats(floats)
@@ -178,15 +176,6 @@ def _setting(network: Network, data: Data, calibration: Data | None, options: Co
         calib, held_out = calib.split(HELD_OUT)
     is_classifier = test.labels is not None or test.targets is None
     return Setting(network, test, calib, held_out, options.find_places(), options.engine, is_classifier, options.name)
-
-
-@contextmanager
-def _folder(work: str | Path | None) -> Iterator[Path]:
-    if work is not None:
-        yield Path(work)
-        return
-    with tempfile.TemporaryDirectory(prefix="relay-hw-compare-") as folder:
-        yield Path(folder)
 
 
 class _Runner:

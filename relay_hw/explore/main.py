@@ -5,11 +5,8 @@ In: a float module, options, data. Out: an `Exploration`. What was measured stay
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 from numpy.typing import NDArray
@@ -30,7 +27,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy
 from relay_hw.support.progress import SILENT, Progress
 from relay_hw.sweep.crew import Crew
-from relay_hw.sweep.journal import Journal
+from relay_hw.sweep.journal import Journal, work_folder
 from relay_hw.sweep.workers import workers
 
 Array = NDArray[Any]
@@ -64,7 +61,7 @@ def explore(
     strategies = found_strategies(options.find_strategies(space), calibration is not None)
     progress.started("simplifying")
     network = given(mod, params or {}, options.output, calibration, data, options.images)
-    with _folder(options.work) as folder, workers(options.processes, options.scheduler, progress) as who:
+    with work_folder(options.work, "explore") as folder, workers(options.processes, options.scheduler, progress) as who:
         forms = Forms(network, strategies, Place(base.config, base.memory), Store(folder), progress)
         prepared = forms.prepared(finder.forms(strategies))
         with who.crew(with_same_sources(partial(Bench, prepared.setting)), answered) as crew:
@@ -231,12 +228,3 @@ class _Run:
         is_grid = self._finder.search is Search.GRID
         done = sum(1 for row in self._rows.values() if is_grid or row.placed is not None)
         self._progress.advanced(_STEP, min(done, self._finder.total), f"{len(self._front())} on the front")
-
-
-@contextmanager
-def _folder(work: Path | None) -> Iterator[Path]:
-    if work is not None:
-        yield work
-        return
-    with tempfile.TemporaryDirectory(prefix="relay-hw-explore-") as folder:
-        yield Path(folder)

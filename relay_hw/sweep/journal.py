@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -70,6 +71,16 @@ class Journal:
                 yield database
         except sqlite3.Error as error:
             raise InputError(f"journal {self.path} must be a database that can be written: {error}") from None
+
+
+@contextmanager
+def work_folder(work: str | Path | None, command: str) -> Iterator[Path]:
+    """The folder in which a sweep stores results; without `work`, one named after `command` until the sweep ends."""
+    if work is not None:
+        yield Path(work)
+        return
+    with tempfile.TemporaryDirectory(prefix=f"relay-hw-{command}-") as folder:
+        yield Path(folder)
 
 
 def _digest(key: str, content: str) -> str:

@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 import json
-from html.parser import HTMLParser
 
 import pytest
 
 from relay_hw.report.render import render
 from relay_hw.support.quote import line, screen
 from tests.hostile import NAMES
+from tests.html_page import Page
 
 FRAME = "report/templates/frame.html.j2"
-
-
-class Page(HTMLParser):
-    """Elements, attributes and text of a page."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.other: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    def handle_comment(self, data: str) -> None:
-        self.other.append(data)
-
-    handle_pi = unknown_decl = handle_comment
 
 
 def test_attributes_hold_whatever_they_are_given() -> None:

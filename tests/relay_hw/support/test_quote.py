@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import unicodedata
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -31,6 +30,7 @@ from relay_hw.support.quote import (
     tcl_word,
 )
 from tests.hostile import MARK, NAMES
+from tests.html_page import Page
 
 CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 TERMINAL = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -51,32 +51,15 @@ def test_what_can_be_seen_is_shown_as_it_is() -> None:
     assert line("a\nb") == r"a\nb" and screen("a\nb\rc") == "a\nb\\rc"
 
 
-class Page(HTMLParser):
-    """Elements, attributes and text of a page."""
+class Part(Page):
+    """A part of a page, in which a declaration has no place."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.text = ""
-        self.other: list[str] = []
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append((tag, dict(attrs)))
-
-    def handle_data(self, data: str) -> None:
-        self.text += data
-
-    def handle_comment(self, data: str) -> None:
-        self.other.append(data)
-
-    handle_decl = handle_pi = unknown_decl = handle_comment
+    handle_decl = Page.handle_comment
 
 
 def test_html_holds_text_and_attributes() -> None:
     for name in NAMES:
-        page = Page(f"<p title=\"{html(name)}\" class='{html(name)}'>{html(name)}</p>")
+        page = Part(f"<p title=\"{html(name)}\" class='{html(name)}'>{html(name)}</p>")
         assert page.tags == [("p", {"title": screen(name), "class": screen(name)})]
         assert (page.text, page.other) == (screen(name), [])
 
