@@ -378,7 +378,7 @@ def _without_comments(text: str) -> str:
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     lines = (line.rstrip() for line in text.splitlines() if not line.lstrip().startswith("//"))
     body = "\n".join(line for line in lines if line)
-    return f"// Written by relay_hw's bitstream flow with LiteX: a board's System around the accelerator.\n{body}\n"
+    return f"// Written by relay_hw's bitstream flow with LiteX: a board's SoC around the accelerator.\n{body}\n"
 
 
 def _constraints(board: Board, pins: list[Any]) -> str:

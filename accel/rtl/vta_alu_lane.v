@@ -108,7 +108,7 @@ module vta_alu_lane (
   reg [31:0] result;
   always @*
     if (live_i) result = updated(add_q, compare_q, greater_q, amount_q, up_q, old_q, second_q);
-    else result = {32{1'bx}};
+    else result = `VTA_DONT_CARE(32);
 
   assign old_o    = old_q[32:1];
   assign second_o = second_q;

@@ -9,6 +9,7 @@
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+`include "vta_isa.vh"
 
 module vta_dot #(
     // Products, a multiple of 4
@@ -173,7 +174,7 @@ module vta_dot #(
     end
     for (g = 1; g < PARTS; g = g + 1) begin : g_node
       localparam W = TREE_W - $clog2(g + 1) + 1;
-      wire [W-1:0] sum = en_q[3] ? node[2*g][W-1:0] + node[2*g+1][W-1:0] : {W{1'bx}};
+      wire [W-1:0] sum = en_q[3] ? node[2*g][W-1:0] + node[2*g+1][W-1:0] : `VTA_DONT_CARE(W);
       assign node[g] = {{(TREE_W - W + 1) {sum[W-1]}}, sum[W-2:0]};
     end
     // that of high halves times 16

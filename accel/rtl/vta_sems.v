@@ -100,8 +100,8 @@ module vta_sems (
   reg [  7:0] count;
   integer s;
   always @* begin
-    many  = {N{1'bx}};
-    over  = {N{1'bx}};
+    many  = `VTA_DONT_CARE(N);
+    over  = `VTA_DONT_CARE(N);
     by    = 4'd0;
     count = 8'd0;
     s     = 0;

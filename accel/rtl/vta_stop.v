@@ -115,7 +115,7 @@ module vta_stop (
         overflow_i[3] ? `VTA_FAULT_TOKEN_OVERFLOW : `VTA_FAULT_AXI_WRITE,
         overflow_i[2] ? `VTA_FAULT_TOKEN_OVERFLOW : `VTA_FAULT_ACC_BANK,
         overflow_i[1] ? `VTA_FAULT_TOKEN_OVERFLOW : `VTA_FAULT_ACC_BANK,
-        overflow_i[0] ? `VTA_FAULT_TOKEN_OVERFLOW : `VTA_FAULT_ACC_BANK,
+        clash_write_q[2] ? `VTA_FAULT_ACC_BANK : `VTA_FAULT_TOKEN_OVERFLOW,
         `VTA_FAULT_DRAM_RANGE,
         output_q ? `VTA_FAULT_SRAM_RANGE : `VTA_FAULT_ACC_BANK,
         `VTA_FAULT_ACC_BANK, `VTA_FAULT_SRAM_RANGE,
@@ -125,7 +125,7 @@ module vta_stop (
       }),
       .index_i    ({
         done_index_q[127:32],
-        overflow_i[0] ? done_index_q[31:0] : load_written_q,
+        clash_write_q[2] ? load_written_q : done_index_q[31:0],
         store_range_index_i,
         read_index_q,
         compute_index_i,

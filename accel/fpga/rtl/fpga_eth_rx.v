@@ -15,7 +15,7 @@ module fpga_eth_rx (
     input  wire        eth_rst_ni,
     input  wire        valid_i,
     input  wire [ 7:0] data_i,
-    // the System's
+    // the SoC's
     input  wire        clk_i,
     input  wire        rst_ni,
     output wire        frame_o,
@@ -92,7 +92,7 @@ module fpga_eth_rx (
     if (good && place_q) words_1_q <= index_q;
   end
 
-  // the System's side
+  // the SoC's side
   reg         turn_q;
   reg  [31:0] mem_q   [0:511];
   reg  [31:0] rdata_q;

@@ -6,7 +6,7 @@
 `default_nettype none
 
 module fpga_eth_tx (
-    // the System's clock
+    // the SoC's clock
     input  wire        clk_i,
     input  wire        rst_ni,
     input  wire        we_i,

@@ -52,7 +52,7 @@ module fpga_etherbone #(
   // what the word at hand is
   localparam [1:0] BASE = 2'd0, DATA = 2'd1, RETURN = 2'd2, PLACE = 2'd3;
 
-  // Ethernet's side is in reset with the System
+  // Ethernet's side is in reset with the SoC
   reg eth_rst_1_q, eth_rst_2_q;
   always @(posedge eth_clk_i) {eth_rst_2_q, eth_rst_1_q} <= {eth_rst_1_q, rst_ni};
 

@@ -177,7 +177,7 @@ module vta_update #(
       else if (shr_u_q) updated = shifts(old_q, second_q, rounding_u_q);
       else if (compare_u_q) updated = extremes(old_q, second_q, greater_u_q);
       else updated = sums(old_q, second_q);
-    end else updated = {ENTRY_W{1'bx}};
+    end else updated = `VTA_DONT_CARE(ENTRY_W);
   end
 
   always @(posedge clk_i)

@@ -2,6 +2,13 @@
 `ifndef VTA_ISA_VH
 `define VTA_ISA_VH
 
+// W bits that nothing keeps: X, which costs least, or with VTA_TWO_STATE zero, so that X means never set alone
+`ifdef VTA_TWO_STATE
+`define VTA_DONT_CARE(W) {(W) {1'b0}}
+`else
+`define VTA_DONT_CARE(W) {(W) {1'bx}}
+`endif
+
 // Identity
 `define VTA_DEVICE_MAGIC 32'h57484c52
 `define VTA_ISA_VERSION 32'd4

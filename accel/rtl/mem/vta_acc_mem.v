@@ -8,6 +8,7 @@
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
+`include "vta_isa.vh"
 
 module vta_acc_mem #(
     // Lanes of an entry
@@ -186,10 +187,10 @@ module vta_acc_mem #(
         reg beat, entry;
         integer k;
         always @* begin
-          data = {COL_W{1'bx}};
-          low = 8'hxx;
-          beat = 1'bx;
-          entry = 1'bx;
+          data = `VTA_DONT_CARE(COL_W);
+          low = `VTA_DONT_CARE(8);
+          beat = `VTA_DONT_CARE(1);
+          entry = `VTA_DONT_CARE(1);
           k = 0;
           if (writes)
             for (k = 0; k < COL_W / 32; k = k + 1) begin

@@ -137,3 +137,12 @@ async def a_token_that_may_be_too_many_is_waited_for(dut: Dut) -> None:
         assert get(dut.due_o) == soon
         await step(dut)
     assert not get(dut.fault_stop_o)
+
+
+@cocotb.test()
+async def a_write_of_load_that_clashes_is_not_hidden_by_the_next_ones_tokens(dut: Dut) -> None:
+    random = rng()
+    clash = next(report for report in REPORTS if report.name == "clash_write" and report.bit == 2)
+    tokens = next(report for report in REPORTS if report.name == "overflow" and report.bit == 0)
+    await begin(dut)
+    assert await told(dut, random, {clash: 4, tokens: 5}) == (FaultCode.ACC_BANK, 4)

@@ -71,3 +71,10 @@ def test_parameters_are_those_of_the_top_module(name: str) -> None:
     assert len(flags) == len(values)
     assert f"-GCONFIG_HASH=32'h{config.hash32:08x}" in flags
     assert f"-GBLOCK_OUT={config.block_out}" in flags
+
+
+def test_x_is_written_in_the_header_alone() -> None:
+    literal = re.compile(r"'s?[bhdo][0-9a-f_]*x", re.IGNORECASE)
+    modules = {path.name: path.read_text() for path in HEADER_PATH.parents[1].rglob("*.v")}
+    assert len(modules) > 40 and HEADER_PATH.read_text().count("1'bx") == 1
+    assert not [name for name, text in modules.items() if literal.search(text)]

@@ -55,8 +55,8 @@
 
   // What vta_fault gets, which finds the smallest of an edge (its own properties): a source stands for one report or for two,
   // of which the one in F_ONE counts.  A source of the solver's choice.
-  localparam [64:0] F_ONE = {5'd18, 5'd17, 5'd16, 5'd15, 5'd7, 5'd8, 5'd9, 5'd6, 5'd5, 5'd4, 5'd3, 5'd2, 5'd0};
-  localparam [64:0] F_OTHER = {5'd14, 5'd12, 5'd11, 5'd13, 5'd7, 5'd10, 5'd9, 5'd6, 5'd5, 5'd4, 5'd3, 5'd2, 5'd1};
+  localparam [64:0] F_ONE = {5'd18, 5'd17, 5'd16, 5'd13, 5'd7, 5'd8, 5'd9, 5'd6, 5'd5, 5'd4, 5'd3, 5'd2, 5'd0};
+  localparam [64:0] F_OTHER = {5'd14, 5'd12, 5'd11, 5'd15, 5'd7, 5'd10, 5'd9, 5'd6, 5'd5, 5'd4, 5'd3, 5'd2, 5'd1};
   (* hierconn *) wire [12:0] \u_fault.valid_i ;
   (* hierconn *) wire [103:0] \u_fault.code_i ;
   (* hierconn *) wire [415:0] \u_fault.index_i ;
@@ -71,8 +71,8 @@
     p4: assert (f_valid == (f_now[f_one] || f_now[f_other]));
     // P5 It has its code and the index of its instruction, as done_index_i and the others named it one, two or three cycles ago.
     p5: assert (!f_valid || (f_code == f_codes[f_r*8+:8] && f_index == f_indices[f_r*32+:32]));
-    // P6 Where two reports share a source, both are of one instruction; but a LOAD whose tokens are too many hides a clash of
-    //   the write before.
+    // P6 Where two reports share a source, both are of one instruction; but a clash of LOAD's write, one cycle older than the
+    //   token beside it, counts before that.
     p6: assert (f_k == 4'd9 || f_indices[f_one*32+:32] == f_indices[f_other*32+:32]);
   end
   always @* if (f_runs) c1: cover (f_now[15] && f_now[13] && f_indices[13*32+:32] < f_indices[15*32+:32]);
