@@ -65,15 +65,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     text = "synthesise the first N points only; 0: fit to the results that there are"
     parser.add_argument("--first", type=int, default=len(POINTS), metavar="N", help=text)
+    parser.add_argument("--only", default="", metavar="TEXT", help="points whose name holds this text; others stay")
     options = parser.parse_args(arguments)
-    rows: list[dict[str, Any]] = []
+    rows = {point["point"]: point for point in json.loads(RESULTS.read_text())["points"]}
     for text in POINTS[: options.first]:
-        rows.append(row(text))
-        write(rows)
-        print(f"{text}: {compared(rows[-1], json.loads(FITTED.read_text()))}", flush=True)
-    if not rows:
-        write(json.loads(RESULTS.read_text())["points"])
+        if options.only not in text:
+            continue
+        point = row(text)
+        rows[point["point"]] = point
+        write(in_order(rows))
+        print(f"{text}: {compared(point, json.loads(FITTED.read_text()))}", flush=True)
+    write(in_order(rows))
     return 0
+
+
+def in_order(rows: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Results by the order of POINTS; those of points that are no longer there are dropped."""
+    names = [text.lstrip("*") for text in POINTS]
+    return [rows[name] for name in names if name in rows]
 
 
 def write(points: Sequence[Mapping[str, Any]]) -> None:

@@ -97,7 +97,8 @@ class Tuner:
         progress.started(step)
         for search in _in_turn(open_ones, end):
             _time_next(search, self._config)
-            progress.advanced(step, sum(one.tried for one in self._searches.values()))
+            tried = sum(one.tried for one in self._searches.values())
+            progress.advanced(step, tried, f"at most {max(0.0, end - time.monotonic()):.0f} s left")
         for search in open_ones:
             search.seconds = seconds
             self._write(search)

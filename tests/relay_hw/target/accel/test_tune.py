@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.runtime.compile import CompiledModel, compile_model, device_functions
 from relay_hw.runtime.options import CompileOptions
+from relay_hw.support.progress import ProgressStep, Steps
 from relay_hw.target.accel.tune import Tuner
 from relay_hw.tensorize.compile import plan_region
 from relay_hw.tensorize.kernel import ConvKernel
@@ -71,6 +73,14 @@ def test_the_search_goes_on_where_it_stopped(tmp_path: Path) -> None:
         first.write_text(damaged)
         assert build(tmp_path, 0.01).segments
         assert json.loads(first.read_text())["content"]["tried"] < 1000
+
+
+def test_the_search_says_how_long_it_may_still_take(tmp_path: Path) -> None:
+    steps: list[ProgressStep] = []
+    options = CompileOptions(config="tiny", resident="off", tune=0.5, cache=tmp_path)
+    compile_model(MODULE, options, calibration=CALIBRATION, progress=Steps(steps.append))
+    left = [step.detail for step in steps if "schedules tried" in step.name and step.done]
+    assert left and all(re.fullmatch("at most [01] s left", text) for text in left)
 
 
 def test_of_two_processes_the_one_that_came_further_counts(tmp_path: Path) -> None:
