@@ -12,7 +12,7 @@ import sys
 
 from examples.models import find
 from examples.models.builder import INPUT, images
-from relay_hw.accel.isa.program import encode_instructions
+from relay_hw.accel.isa.stream import encode_instructions
 from relay_hw.accel.sim.cycle.timing import time_code
 from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.frontend import from_onnx

@@ -11,16 +11,9 @@ from dataclasses import dataclass, replace
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.errors import EncodeError
-from relay_hw.accel.isa.program import (
-    SECTION_ALIGN,
-    Program,
-    Section,
-    SectionKind,
-    align,
-    decode_instructions,
-    encode_instructions,
-)
+from relay_hw.accel.isa.program import SECTION_ALIGN, Program, Section, SectionKind, align
 from relay_hw.accel.isa.rules import dram_extent
+from relay_hw.accel.isa.stream import decode_instructions, encode_instructions
 
 _EXCHANGED = (SectionKind.INPUT, SectionKind.OUTPUT)
 

@@ -24,10 +24,10 @@ from relay_hw.accel.isa.program import (
     TensorLayout,
     TensorSlot,
     align,
-    encode_instructions,
 )
 from relay_hw.accel.isa.records import encode_prm, encode_uops
 from relay_hw.accel.isa.spec import BY_NAME, INSTRUCTION_BYTES, Instruction
+from relay_hw.accel.isa.stream import encode_instructions
 from relay_hw.support import durable
 from relay_hw.support.names import one_of
 

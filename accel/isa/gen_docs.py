@@ -14,9 +14,10 @@ from pathlib import Path
 
 from relay_hw.accel.isa import manual
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES, SEMAPHORE_MAX, SEMAPHORES, config_names, load_config
+from relay_hw.accel.isa.container import CONTAINER_VERSION, PREFIX_BYTES
 from relay_hw.accel.isa.errors import FaultCode
 from relay_hw.accel.isa.fields import Field, Layout
-from relay_hw.accel.isa.program import CONTAINER_VERSION, PREFIX_BYTES, SECTION_ALIGN, SectionKind
+from relay_hw.accel.isa.program import SECTION_ALIGN, SectionKind
 from relay_hw.accel.isa.spec import INSTRUCTIONS, ISA_VERSION, PRM, REGISTERS, UOP, Instruction, Mem
 from relay_hw.accel.isa.state import depth, element_bytes
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from relay_hw.accel.isa.program import complete
 from relay_hw.accel.isa.spec import BY_OP, Mem, Op, Unit
+from relay_hw.accel.isa.stream import complete
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""One accelerator program: instructions, data and tensor names, laid out in the DRAM window; and its container file.
+"""One accelerator program: instructions, data and tensor names, laid out in the DRAM window.
 
 In: instructions and sections from the tensorizer or the assembler. Out: bytes for devices and files.
 The instructions are kept as the bytes of the program section, so there is one copy of the truth.
@@ -7,8 +7,6 @@ The instructions are kept as the bytes of the program section, so there is one c
 from __future__ import annotations
 
 import hashlib
-import json
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -19,26 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.accel.isa.config import CONFIG_NAME, INSTRUCTION_BYTES, SIZES, AccelConfig, hash_of_sizes
-from relay_hw.accel.isa.errors import AccelError, EncodeError, ProgramError
-from relay_hw.accel.isa.spec import BY_OP, INSTRUCTIONS, ISA_VERSION, Op, decode
+from relay_hw.accel.isa.container import Container
+from relay_hw.accel.isa.errors import AccelError, ProgramError
+from relay_hw.accel.isa.spec import Op
+from relay_hw.accel.isa.stream import Instr, decode_instructions, encode_instructions
 from relay_hw.support import durable
 from relay_hw.support.documents import parse_json
 from relay_hw.support.names import one_of
 
-MAGIC = b"RLHWPROG"
-CONTAINER_VERSION = 2
-# Magic, container version, instruction-set version, configuration hash, header bytes, SHA-256 of all that follows it
-# and of the four numbers before it.
-_PREFIX = struct.Struct("<8sIIII32s")
-_NUMBERS = struct.Struct("<IIII")
-PREFIX_BYTES = _PREFIX.size
 # Sections start on a multiple of this in every configuration: no granule is larger.
 SECTION_ALIGN = INSTRUCTION_BYTES
 WINDOW_ALIGN = 4096
 DTYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "float32", "float64", "bool")
 WINDOW_LIMIT = 1 << 32
-
-Instr = tuple[Op, dict[str, int]]
 
 
 class SectionKind(Enum):
@@ -247,37 +238,15 @@ class Program:
                 f"not {self.config} ({self.config_hash:#010x}){sizes}"
             )
 
-    def content_hash(self) -> str:
-        """SHA-256 of the container in hexadecimal: equal for equal programs only."""
-        return hashlib.sha256(self.to_bytes()).hexdigest()
-
     def to_bytes(self) -> bytes:
         """The container; the same program gives the same bytes."""
-        header = json.dumps(_header(self), sort_keys=True, separators=(",", ":")).encode()
-        payload = b"".join(section.data for section in self.sections if section.data is not None)
-        numbers = (CONTAINER_VERSION, ISA_VERSION, self.config_hash, len(header))
-        digest = hashlib.sha256(_NUMBERS.pack(*numbers) + header + payload).digest()
-        return _PREFIX.pack(MAGIC, *numbers, digest) + header + payload
+        data = b"".join(section.data for section in self.sections if section.data is not None)
+        return Container.of(self.config_hash, _header(self), data).to_bytes()
 
     @classmethod
     def from_bytes(cls, data: bytes, config: AccelConfig | None = None) -> Program:
         """Read a container; with `config`, for that configuration only. Raises ProgramError."""
-        if len(data) < _PREFIX.size:
-            raise ProgramError(f"program must be at least {_PREFIX.size} bytes, not {len(data)}")
-        magic, container, isa, config_hash, header_bytes, digest = _PREFIX.unpack_from(data)
-        if magic != MAGIC:
-            raise ProgramError(f"program must start with {MAGIC!r}, not {magic!r}")
-        if container != CONTAINER_VERSION:
-            raise ProgramError(
-                f"program container version must be {CONTAINER_VERSION}, not {container}: make the program again"
-            )
-        if isa != ISA_VERSION:
-            raise ProgramError(f"program instruction-set version must be {ISA_VERSION}, not {isa}")
-        body = data[_PREFIX.size :]
-        numbers = _NUMBERS.pack(container, isa, config_hash, header_bytes)
-        if hashlib.sha256(numbers + body).digest() != digest:
-            raise ProgramError("program content must match its SHA-256 hash; the file is damaged or truncated")
-        program = _from_header(body, header_bytes, config_hash)
+        program = _from_container(Container.from_bytes(data))
         if config is not None:
             program.check_config(config)
         return program
@@ -302,57 +271,6 @@ class Program:
 def align(value: int, step: int) -> int:
     """The smallest multiple of `step` that is at least `value`."""
     return -(-value // step) * step
-
-
-# Of each instruction's fields the value where none is given.
-SMALLEST = {row.op: {f.name: f.minimum or 0 for f in row.layout.fields if f.name != "opcode"} for row in INSTRUCTIONS}
-
-
-def complete(op: Op, values: Mapping[str, int]) -> dict[str, int]:
-    """All fields of an instruction but its opcode: those given, else the smallest legal count or 0."""
-    result = SMALLEST[op].copy()
-    for key, value in values.items():
-        if key not in result:
-            raise EncodeError(f"{BY_OP[op].name}: unknown field {key!r}")
-        result[key] = int(value)
-    return result
-
-
-def encode_instructions(instructions: Iterable[tuple[Op, Mapping[str, int]]]) -> bytes:
-    """32 bytes each, little-endian. Raises EncodeError that names index and field."""
-    words = bytearray()
-    for index, (op, values) in enumerate(instructions):
-        try:
-            word = BY_OP[op].layout.encode({**complete(op, values), "opcode": op})
-        except EncodeError as error:
-            raise EncodeError(f"instruction {index}: {error}", error.code) from None
-        words += word.to_bytes(INSTRUCTION_BYTES, "little")
-    return bytes(words)
-
-
-def decode_instructions(data: bytes) -> list[Instr]:
-    """Inverse of `encode_instructions`. Raises EncodeError that names index and field."""
-    words = np.frombuffer(data, "<u4").reshape(-1, INSTRUCTION_BYTES // 4)
-    codes = words[:, 0] & 0xFF
-    result: list[Instr | None] = [None] * len(words)
-    for row in INSTRUCTIONS:
-        places = np.flatnonzero(codes == row.op)
-        values = row.layout.decode_many(words[places])
-        for place, v in zip(places.tolist(), values or (), strict=False):
-            del v["opcode"]
-            result[place] = (row.op, v)
-    # One by one in order where something is wrong, so that the first such instruction is named.
-    return [item or _decode(data, index) for index, item in enumerate(result)]
-
-
-def _decode(data: bytes, index: int) -> Instr:
-    begin = index * INSTRUCTION_BYTES
-    try:
-        row, values = decode(int.from_bytes(data[begin : begin + INSTRUCTION_BYTES], "little"))
-    except EncodeError as error:
-        raise EncodeError(f"instruction {index}: {error}", error.code) from None
-    del values["opcode"]
-    return row.op, values
 
 
 def _check(program: Program) -> None:
@@ -454,15 +372,15 @@ def _header(program: Program) -> dict[str, object]:
     }
 
 
-def _from_header(body: bytes, header_bytes: int, config_hash: int) -> Program:
+def _from_container(container: Container) -> Program:
     try:
-        header: dict[str, Any] = parse_json(body[:header_bytes])
+        header: dict[str, Any] = parse_json(container.header)
         sections: list[Section] = []
-        position = header_bytes
+        position = 0
         for row in header["sections"]:
             data = None
             if row["stored"]:
-                data = body[position : position + row["size"]]
+                data = container.data[position : position + row["size"]]
                 position += row["size"]
             sections.append(Section(row["name"], SectionKind(row["kind"]), row["offset"], row["size"], data))
         tensors = tuple(
@@ -470,10 +388,11 @@ def _from_header(body: bytes, header_bytes: int, config_hash: int) -> Program:
             for t in header["tensors"]
         )
         regions = tuple(Region(r["name"], r["begin"], r["end"]) for r in header["regions"])
-        if position != len(body):
-            raise ProgramError(f"program data must end at byte {position}, not {len(body)}")
+        if position != len(container.data):
+            raise ProgramError(f"program data must be {position} bytes, not {len(container.data)}")
         sizes = tuple((key, header["sizes"][key]) for key in SIZES if header["sizes"])
-        return Program(header["config"], config_hash, header["window_bytes"], tuple(sections), tensors, regions, sizes)
+        code, window = container.config_hash, header["window_bytes"]
+        return Program(header["config"], code, window, tuple(sections), tensors, regions, sizes)
     except AccelError:
         raise
     except (KeyError, TypeError, ValueError, AttributeError) as error:

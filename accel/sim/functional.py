@@ -14,11 +14,12 @@ from functools import lru_cache
 
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES, SEMAPHORE_MAX, SEMAPHORES, AccelConfig
 from relay_hw.accel.isa.errors import AccelError, DeadlockError, EncodeError, Fault, FaultCode
-from relay_hw.accel.isa.program import Instr, Program, SectionKind, decode_instructions
+from relay_hw.accel.isa.program import Program, SectionKind
 from relay_hw.accel.isa.rules import check_instruction, dram_granules, gather_fetch_bytes
 from relay_hw.accel.isa.semantics import SEMANTICS
 from relay_hw.accel.isa.spec import BY_OP, Op, Unit, decode
 from relay_hw.accel.isa.state import AccelState
+from relay_hw.accel.isa.stream import Instr, decode_instructions
 from relay_hw.accel.sim.device import Bytes, LaunchStats, Window
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from relay_hw.accel.isa.disasm import disassemble_instruction
-from relay_hw.accel.isa.program import Instr, decode_instructions
 from relay_hw.accel.isa.spec import Unit
+from relay_hw.accel.isa.stream import Instr, decode_instructions
 from relay_hw.accel.sim.cycle import InstructionTime, Timing
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.profile import time_regions

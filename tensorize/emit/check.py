@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.accel.isa.config import SEMAPHORE_MAX, SEMAPHORES, AccelConfig
-from relay_hw.accel.isa.program import Instr, Program, SectionKind, decode_instructions
+from relay_hw.accel.isa.program import Program, SectionKind
 from relay_hw.accel.isa.spec import BY_OP, Dst, Mem, Op, Unit
 from relay_hw.accel.isa.state import depth
+from relay_hw.accel.isa.stream import Instr, decode_instructions
 from relay_hw.accel.isa.tensors import slot_bytes
 from relay_hw.errors import TensorizeError
 from relay_hw.tensorize.emit.footprint import DRAM, Access, UopMemory, accesses

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.accel.isa.program import Instr, Program, decode_instructions
+from relay_hw.accel.isa.program import Program
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.isa.state import depth
+from relay_hw.accel.isa.stream import Instr, decode_instructions
 from relay_hw.tensorize.emit.footprint import Access, Cells, UopMemory, accesses
 
 # The writer of what the resident stream loaded, before the first instruction.

@@ -18,8 +18,9 @@ from typing import Any, Final
 from relay_hw.accel.fpga.soc_map import MemorySetup, SetupStep, SocMap, load_map
 from relay_hw.accel.isa.asm import assemble_file
 from relay_hw.accel.isa.config import CONFIG_DIR, load_config
+from relay_hw.accel.isa.container import PREFIX_BYTES
 from relay_hw.accel.isa.disasm import disassemble
-from relay_hw.accel.isa.program import PREFIX_BYTES, Program
+from relay_hw.accel.isa.program import Program
 from relay_hw.accel.isa.randprog import random_program
 from relay_hw.quantize.recipes import strategy_names
 from relay_hw.quantize.strategy_file import find_strategy, load_strategy, strategy_from, strategy_values

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from relay_hw.accel.isa.config import SEMAPHORES
-from relay_hw.accel.isa.program import Instr, Program, Section, SectionKind, WindowPlan, encode_instructions
+from relay_hw.accel.isa.program import Program, Section, SectionKind, WindowPlan
 from relay_hw.accel.isa.spec import BY_OP, Dst, Mem, Op, Unit
+from relay_hw.accel.isa.stream import Instr, encode_instructions
 from relay_hw.errors import TensorizeError
 from relay_hw.tensorize import compile_function
 from relay_hw.tensorize.emit.check import check_program

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from relay_hw.accel.isa.program import decode_instructions
 from relay_hw.accel.isa.rules import dram_granules
 from relay_hw.accel.isa.spec import GemmMode, Mem, Nibble, Op
+from relay_hw.accel.isa.stream import decode_instructions
 from relay_hw.tensorize import Segment, why_not
 from relay_hw.tensorize.kernel import ConvKernel
 from relay_hw.tensorize.match.composite import match

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from relay_hw.accel.isa.config import AccelConfig, load_config
-from relay_hw.accel.isa.program import Program, decode_instructions
+from relay_hw.accel.isa.program import Program
 from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.accel.isa.stream import decode_instructions
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.models import load_model
 from relay_hw.runtime.options import CompileOptions

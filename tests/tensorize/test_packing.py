@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import hypothesis.strategies as st
 from hypothesis import given
 
-from relay_hw.accel.isa.program import decode_instructions
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.isa.state import element_bytes
+from relay_hw.accel.isa.stream import decode_instructions
 from relay_hw.tensorize import Plan
 from relay_hw.tensorize.commands import Buffer
 from relay_hw.tensorize.emit.draft import Draft

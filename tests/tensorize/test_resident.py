@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from relay_hw.accel.isa.program import Program, SectionKind, decode_instructions, encode_instructions
+from relay_hw.accel.isa.program import Program, SectionKind
 from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.accel.isa.stream import decode_instructions, encode_instructions
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.errors import TensorizeError

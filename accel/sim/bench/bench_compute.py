@@ -5,10 +5,10 @@ from __future__ import annotations
 import cocotb
 import numpy as np
 
-from relay_hw.accel.isa.program import complete
 from relay_hw.accel.isa.semantics import SEMANTICS
 from relay_hw.accel.isa.spec import GemmMode, Op, encode
 from relay_hw.accel.isa.state import AccelState
+from relay_hw.accel.isa.stream import complete
 from relay_hw.accel.sim.bench.bench_once import once_of
 from relay_hw.accel.sim.bench.common import Dut, get, rng, settle, start, step
 from relay_hw.accel.sim.bench.unit import config_of, random_compute, random_state, random_uops

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import cocotb
 
-from relay_hw.accel.isa.program import complete
 from relay_hw.accel.isa.records import encode_uops
 from relay_hw.accel.isa.semantics import SEMANTICS
 from relay_hw.accel.isa.spec import Form, GemmMode, Mem, Op, encode
 from relay_hw.accel.isa.state import AccelState
+from relay_hw.accel.isa.stream import complete
 from relay_hw.accel.sim.bench.bench_once import once_of
 from relay_hw.accel.sim.bench.common import Dut, get, rng, settle, start, step
 from relay_hw.accel.sim.bench.unit import (

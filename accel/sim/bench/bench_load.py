@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.errors import Fault, FaultCode
 from relay_hw.accel.isa.nibbles import scale_weights, widen_weights
-from relay_hw.accel.isa.program import complete
 from relay_hw.accel.isa.semantics import SEMANTICS
 from relay_hw.accel.isa.spec import Mem, Op, encode
+from relay_hw.accel.isa.stream import complete
 from relay_hw.accel.sim.bench.bench_dma_walk import merged
 from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 from relay_hw.accel.sim.bench.instructions import (

@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.accel.isa.program import SMALLEST, Section, decode_instructions
+from relay_hw.accel.isa.program import Section
 from relay_hw.accel.isa.spec import Op, Unit
+from relay_hw.accel.isa.stream import SMALLEST, decode_instructions
 from relay_hw.accel.sim.cycle.engine import Engine, InstructionTime
 from relay_hw.accel.sim.cycle.unit_work import Work, work_of
 from relay_hw.accel.sim.cycle.writes import InpWrites

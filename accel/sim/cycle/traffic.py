@@ -13,8 +13,8 @@ from operator import add
 from typing_extensions import assert_never
 
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES, AccelConfig
-from relay_hw.accel.isa.program import Instr
 from relay_hw.accel.isa.spec import Mem, Unit
+from relay_hw.accel.isa.stream import Instr
 from relay_hw.accel.sim.cycle.unit_work import Work, work_of
 
 

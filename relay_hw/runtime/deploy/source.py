@@ -9,7 +9,8 @@ import hashlib
 from collections.abc import Sequence
 
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES
-from relay_hw.accel.isa.program import PREFIX_BYTES, WINDOW_ALIGN, Program, Section, TensorLayout, align
+from relay_hw.accel.isa.container import PREFIX_BYTES
+from relay_hw.accel.isa.program import WINDOW_ALIGN, Program, Section, TensorLayout, align
 from relay_hw.accel.isa.spec import ISA_VERSION
 from relay_hw.errors import UnsupportedError
 from relay_hw.ir.types import TensorType

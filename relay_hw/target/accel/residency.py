@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.accel.isa.program import Instr, Program, Section, decode_instructions
+from relay_hw.accel.isa.program import Program, Section
 from relay_hw.accel.isa.rules import load_widening, transfer_shape
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.isa.state import element_bytes
+from relay_hw.accel.isa.stream import Instr, decode_instructions
 from relay_hw.tensorize.schedule.resident import constant_depths
 
 # Entries of the memories of constants: a bit for each, one memory behind the other.

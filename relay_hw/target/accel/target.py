@@ -14,7 +14,8 @@ from typing import Any
 from relay_hw import tensorize
 from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.accel.isa.errors import AccelError, ProgramError
-from relay_hw.accel.isa.program import Program, decode_instructions
+from relay_hw.accel.isa.program import Program
+from relay_hw.accel.isa.stream import decode_instructions
 from relay_hw.accel.sim.dram_timing import MemoryModel, memory_model
 from relay_hw.errors import ArtifactError, InputError
 from relay_hw.ir.expr import Function

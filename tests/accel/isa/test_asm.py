@@ -14,19 +14,11 @@ from relay_hw.accel.isa.asm import MOST_DATA, assemble, assemble_file, random_by
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.disasm import disassemble, disassemble_instruction, disassemble_word
 from relay_hw.accel.isa.errors import AsmError
-from relay_hw.accel.isa.program import (
-    Program,
-    Region,
-    Section,
-    SectionKind,
-    TensorLayout,
-    TensorSlot,
-    WindowPlan,
-    complete,
-)
+from relay_hw.accel.isa.program import Program, Region, Section, SectionKind, TensorLayout, TensorSlot, WindowPlan
 from relay_hw.accel.isa.randprog import random_program
 from relay_hw.accel.isa.records import decode_prm
 from relay_hw.accel.isa.spec import Op, encode
+from relay_hw.accel.isa.stream import complete
 
 HEAD = ".config tiny\n.section data weights 0x0 64\n"
 TAIL = "\nfinish\n"

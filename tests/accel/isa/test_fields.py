@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from relay_hw.accel.isa.errors import EncodeError, FaultCode
 from relay_hw.accel.isa.fields import Field, Layout
-from relay_hw.accel.isa.program import complete, decode_instructions, encode_instructions
 from relay_hw.accel.isa.spec import BY_OP, INSTRUCTIONS, PRM, REGISTERS, UOP, Op, decode, encode
+from relay_hw.accel.isa.stream import complete, decode_instructions, encode_instructions
 
 ROWS = pytest.mark.parametrize("op", list(Op), ids=lambda op: op.name.lower())
 

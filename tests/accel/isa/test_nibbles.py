@@ -18,10 +18,10 @@ from relay_hw.accel.isa.nibbles import (
     unpack_nibbles,
     widen_weights,
 )
-from relay_hw.accel.isa.program import complete
 from relay_hw.accel.isa.semantics import SEMANTICS
 from relay_hw.accel.isa.spec import GemmMode, Nibble, Op
 from relay_hw.accel.isa.state import AccelState
+from relay_hw.accel.isa.stream import complete
 
 BYTES = np.arange(-128, 128, dtype=np.int16).astype(np.int8)
 NARROW = np.array([(a, b) for a in range(-8, 8) for b in range(-8, 8)], np.int8)

@@ -37,7 +37,7 @@ def test_every_configuration(name: str) -> None:
 def test_programs_are_reproducible_and_different() -> None:
     config = load_config("default")
     assert random_program(config, 1, 20) == random_program(config, 1, 20)
-    assert len({random_program(config, seed, 20).content_hash() for seed in range(10)}) == 10
+    assert len({random_program(config, seed, 20).to_bytes() for seed in range(10)}) == 10
 
 
 def test_programs_use_everything() -> None:

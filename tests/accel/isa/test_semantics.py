@@ -14,10 +14,10 @@ import relay_hw.accel.isa.loops
 from relay_hw.accel.isa.alu import AluOp
 from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.accel.isa.errors import Fault
-from relay_hw.accel.isa.program import complete, encode_instructions
 from relay_hw.accel.isa.semantics import SEMANTICS
 from relay_hw.accel.isa.spec import BY_OP, Mem, Op
 from relay_hw.accel.isa.state import AccelState
+from relay_hw.accel.isa.stream import complete, encode_instructions
 from tests.accel.isa.oracle import Oracle, OracleFault, Word
 
 DEPTHS = dict(inp_depth=32, wgt_depth=8, acc_depth=16, acc_banks=2, out_depth=16, uop_depth=8, prm_depth=8)

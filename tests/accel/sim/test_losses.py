@@ -9,8 +9,9 @@ import pytest
 
 from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.accel.isa.errors import DeadlockError
-from relay_hw.accel.isa.program import Instr, Program, WindowPlan
+from relay_hw.accel.isa.program import Program, WindowPlan
 from relay_hw.accel.isa.spec import Dst, GemmMode, Mem, Op
+from relay_hw.accel.isa.stream import Instr
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.cycle.engine import COMPUTE_DEPTH
 from relay_hw.accel.sim.cycle.losses import accounts, stretches, together

@@ -11,9 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from relay_hw.accel.isa.config import SEMAPHORES, TAPS, UOP_BYTES, AccelConfig
-from relay_hw.accel.isa.program import Instr, Program, Section, SectionKind, WindowPlan
+from relay_hw.accel.isa.program import Program, Section, SectionKind, WindowPlan
 from relay_hw.accel.isa.records import encode_uops
 from relay_hw.accel.isa.spec import Dst, GemmMode, Mem, Op, Unit
+from relay_hw.accel.isa.stream import Instr
 
 # Windows regions: what LOAD reads, what STORE writes, micro-ops, program.
 REGION = 1 << 16
