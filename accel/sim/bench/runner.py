@@ -93,11 +93,11 @@ def _run_once(runner: Runner, module: str, bench: str, build_dir: Path, seed: in
 
 
 def _copy_runtime(source: Path, target: Path) -> None:
-    """Copy objects of Verilator and cocotb, which know nothing of a module and take longer to compile than most."""
+    """Copy Verilator's own objects, which know nothing of a module and take longer to compile than most of them."""
     target.mkdir(parents=True, exist_ok=True)
     # The makefile would compile again what is older than the makefile, which is not written yet.
     late = time.time() + 3600
-    for path in source.glob("verilat*.o"):
+    for path in source.glob("verilated*.o"):
         if not (target / path.name).exists():
             shutil.copyfile(path, target / path.name)
             os.utime(target / path.name, (late, late))
