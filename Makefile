@@ -55,7 +55,10 @@ test-scaling: $(READY) ## time of every reader against the size of what it reads
 	$(BIN)/python scripts/scaling.py $(FLAGS)
 
 test-networks: $(READY) ## every network of examples/models on every device (minutes)
-	$(BIN)/python -m pytest -q -s -m long tests/networks $(FLAGS)
+	$(BIN)/python -m pytest -q -s -m long tests/networks/test_networks.py $(FLAGS)
+
+test-random-networks: $(READY) ## 500 drawn networks on drawn hardware: onnxruntime, interpreter, simulators, Verilog (many minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/networks/test_random.py $(FLAGS)
 
 test-training: $(READY) ## figure 4 of the first Relay paper: train, export, compile, run (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/examples/test_python_examples.py $(FLAGS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from examples.models import find
@@ -14,12 +13,12 @@ from relay_hw.accel.sim.cycle.losses import Account, accounts, stretches
 from relay_hw.accel.sim.cycle.timing import time_code
 from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.frontend import from_onnx
-from relay_hw.ir.module import IRModule
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.options import RESIDENT, CompileOptions
 from relay_hw.target.accel.roofline import launch_bounds, layer_needs
 from relay_hw.tensorize import Segment
-from tests.relay_hw.random_graph import RandomGraph
+from tests.networks.as_onnx import module_of, samples_of
+from tests.networks.draw import draw
 
 CONFIGS = ("default", "tiny", "w4")
 # Networks of examples/models, some on smaller images.
@@ -55,11 +54,12 @@ def check(compiled: CompiledModel) -> int:
 
 
 def random_build(seed: int, config: str, resident: str) -> CompiledModel:
-    graph = RandomGraph(seed)
-    mod: IRModule = graph.module()
-    data = {"x": np.random.default_rng(seed).normal(size=(2, *graph.shape)).astype("float32")}
+    """A drawn network on hardware of its own choice."""
+    recipe = draw(seed)
+    mod, params = module_of(recipe)
     strategy = "w4a8" if config == "w4" and seed % 2 else "int8"
-    return compile_model(mod, CompileOptions(config=config, strategy=strategy, resident=resident), calibration=data)
+    options = CompileOptions(config=config, strategy=strategy, resident=resident)
+    return compile_model(mod, options, params=params, calibration=samples_of(recipe, 2))
 
 
 def example_build(name: str, size: int | None, config: str, resident: str) -> CompiledModel:
