@@ -25,6 +25,7 @@ from relay_hw.accel.fpga.place.registers import with_registers
 from relay_hw.accel.fpga.place.signs import without_copies
 from relay_hw.accel.fpga.report import Timing, read_timing, worst
 from relay_hw.accel.fpga.route import ITERATIONS, asked_mhz, is_large, place_and_route, promise, recipe, settings
+from relay_hw.accel.fpga.synth import files_of
 from relay_hw.accel.fpga.tools import run_tool, run_yosys, tool_version
 from relay_hw.accel.sim.result_cache import is_sealed, seal, sealed
 from relay_hw.support.progress import SILENT, Progress
@@ -50,11 +51,11 @@ class Design:
     def key(self) -> str:
         """Hash of the design and of the tools."""
         digest = hashlib.sha256()
-        for name, text in sorted(self.files.items()):
-            digest.update(f"{name}\0{text}\0".encode())
         tools = toolchain(self.part)
+        for name, text in sorted({**self.files, **files_of(tools.maps)}.items()):
+            digest.update(f"{name}\0{text}\0".encode())
         versions = [tool_version(tool) for tool in tools.tools]
-        steps = (tools.synthesis, *_recipe(self.part, self.mhz))
+        steps = (*tools.synthesis, *_recipe(self.part, self.mhz))
         asked = (self.top, self.part, self.constraints, self.mhz, steps, versions)
         digest.update(repr(asked).encode())
         return digest.hexdigest()[:24]
@@ -134,13 +135,14 @@ def synthesised(design: Design, folder: Path, progress: Progress = SILENT) -> Pa
 
 def _synthesise(design: Design, stage: Path, progress: Progress) -> None:
     progress.started("synthesis: yosys")
-    for name, text in design.files.items():
+    tools = toolchain(design.part)
+    for name, text in {**design.files, **files_of(tools.maps)}.items():
         (stage / name).write_text(text)
-    (stage / toolchain(design.part).constraints).write_text(design.constraints)
+    (stage / tools.constraints).write_text(design.constraints)
     sources = " ".join(name for name in design.files if name.endswith(".v"))
-    synthesis = toolchain(design.part).synthesis.format(top=design.top)
+    synthesis = [command.format(top=design.top) for command in tools.synthesis]
     written = ["check -noinit", "blackbox =A:whitebox", "write_json mapped.json"]
-    run_yosys(stage, [f"read_verilog {sources}", synthesis, *written])
+    run_yosys(stage, [f"read_verilog {sources}", *synthesis, *written])
     netlist = json.loads((stage / "mapped.json").read_text())
     if design.part.family is Family.ECP5:
         netlist["modules"][design.top] = with_registers(without_copies(netlist["modules"][design.top]))

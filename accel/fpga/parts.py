@@ -114,7 +114,17 @@ _GW2A_18C: Final = Part(
     family=Family.GOWIN,
     pins=(("clk_i", "4"), ("rst_ni", "86"), ("rx_i", "70"), ("tx_o", "69"), ("done_o", "15")),
 )
-PARTS: Final = (*ECP5_PARTS, _GW2A_18C)
+# Data sheet DS1103 (Gowin), table 1-1: half of its 298 blocks of 27 by 18 bits is a multiplier of 12 by 12. The part of
+# the Tang Mega 138K: clock, serial line and light are where that board has them, reset is where it has another light.
+_GW5AST_138C: Final = Part(
+    *("gw5ast-138c", "GW5AST-138C", "GW5AST-LV138FPG676AC1/I0", 1, 138240, 340, 298, "P16"),
+    groups=(),
+    ram_rows=(),
+    multiplier_rows=(),
+    family=Family.GOWIN,
+    pins=(("clk_i", "P16"), ("rst_ni", "N23"), ("rx_i", "N16"), ("tx_o", "P15"), ("done_o", "J14")),
+)
+PARTS: Final = (*ECP5_PARTS, _GW2A_18C, _GW5AST_138C)
 
 
 def find_part(name: str) -> Part:

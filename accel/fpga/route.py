@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from relay_hw.accel.fpga.parts import Part
+from relay_hw.accel.fpga.parts import Family, Part
 from relay_hw.accel.fpga.place.refine import REFINEMENT, refined
 from relay_hw.accel.fpga.tools import Listener, run_tool
 from relay_hw.accel.sim.result_cache import sealed
@@ -67,8 +67,8 @@ def settings(part: Part) -> dict[str, str]:
 
 
 def is_large(part: Part) -> bool:
-    """Whether an ECP5 part is placed, refined and then routed, instead of both at once by nextpnr."""
-    return part.luts > _LARGE_LUTS
+    """Whether a part is placed, refined and then routed, instead of both at once by nextpnr: large ones of ECP5."""
+    return part.family is Family.ECP5 and part.luts > _LARGE_LUTS
 
 
 def place_and_route(stage: Path, part: Part, mhz: float, seed: int, progress: Progress) -> bool:

@@ -28,7 +28,7 @@ RTL: Final = Path(__file__).resolve().parents[1] / "rtl"
 # What a count is for: the largest part, whose multiplier blocks it has room for.
 _PART: Final = ECP5_PARTS[-1]
 _MULTIPLIERS: Final = _PART.multipliers
-SYNTHESIS: Final = toolchain(_PART).synthesis
+SYNTHESIS: Final = "; ".join(toolchain(_PART).synthesis)
 # The file of counts, and the seal on it.
 CELLS, COUNTED = "cells.json", "counted"
 

@@ -350,7 +350,7 @@ def _add_fpga_commands(commands: Any) -> None:
     text = "make an FPGA bitstream of the accelerator with yosys and nextpnr"
     parser = add(commands, "bitstream", "fpga:bitstream_command", text)
     target = parser.add_mutually_exclusive_group(required=True)
-    text = "a bare part with block RAM as memory: lfe5u-25f, lfe5u-45f, lfe5u-85f or gw2a-18c"
+    text = "a bare part with block RAM as memory: lfe5u-25f, lfe5u-45f, lfe5u-85f, gw2a-18c or gw5ast-138c"
     target.add_argument("--part", type=arg.part, metavar="NAME", help=text)
     text = "a board with its own memory and host link: ulx3s-85f or colorlight-i5"
     target.add_argument("--board", type=arg.board, metavar="NAME", help=text)

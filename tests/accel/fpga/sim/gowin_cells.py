@@ -15,6 +15,7 @@ def gowin_top() -> Top:
     _flip_flops(top)
     _small_memory(top)
     _multipliers(top)
+    _signed_multiplier(top)
     _writer_and_reader(top)
     for mode in range(3):
         _two_ports(top, mode)
@@ -82,6 +83,13 @@ def _multipliers(top: Top) -> None:
             ]
             text += f"  wire [{2 * bits - 1}:0] {name}_want = {wide[0]} * {wide[1]};"
             top.check(f"MULT{bits}X{bits} signed {left}{right}", text, f"{name}_p != {name}_want")
+
+
+def _signed_multiplier(top: Top) -> None:
+    text = f"  wire [11:0] mul12_a = {top.take(12)}, mul12_b = {top.take(12)};\n  wire [23:0] mul12_p;\n"
+    text += "  MULT12X12 u_mul12 (.A(mul12_a), .B(mul12_b), .DOUT(mul12_p), .CLK(2'd0), .CE(2'd0), .RESET(2'd0));\n"
+    text += "  wire [23:0] mul12_want = {{12{mul12_a[11]}}, mul12_a} * {{12{mul12_b[11]}}, mul12_b};"
+    top.check("MULT12X12", text, "mul12_p != mul12_want")
 
 
 def _sdp(name: str) -> str:

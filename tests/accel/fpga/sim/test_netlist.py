@@ -71,7 +71,11 @@ endmodule
 @needs_yosys
 @pytest.mark.parametrize(
     ("part", "found"),
-    [("lfe5u-25f", ("REG_INPUTA_CLK", "TRELLIS_FF", "CCU2C")), ("gw2a-18c", ("MULT9X9", "DFFR", "RAM16SDP4", "ALU"))],
+    [
+        ("lfe5u-25f", ("REG_INPUTA_CLK", "TRELLIS_FF", "CCU2C")),
+        ("gw2a-18c", ("MULT9X9", "DFFR", "RAM16SDP4", "ALU")),
+        ("gw5ast-138c", ("MULT12X12", "DFFR", "RAM16SDP4", "ALU")),
+    ],
 )
 def test_a_small_system_answers_as_its_source(part: str, found: tuple[str, ...], tmp_path: Path) -> None:
     files = {"echo.v": ECHO} | {
