@@ -30,6 +30,7 @@ from relay_hw.tensorize.schedule.resident import ALONE, WORTH, Stay, resident_se
 from relay_hw.tensorize.segment import Layer, Port, Segment
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.inputs import fold_inputs
+from relay_hw.tensorize.validate.proof import validate
 
 # Cycles between the load of a constant and its use that are tried; only the first for regions of many steps.
 MARGINS = (1500, 500, 1000, 4000, 200, 100)
@@ -72,6 +73,7 @@ class Plan:
         self, function: Function, target: Target, name: str, on_chip: bool = True, choose: Chooser | None = None
     ) -> None:
         self._target, self._name, self._choose = target, name, choose or Refiner()
+        self._function = function
         region = plan_region(function, target, name)
         plans = schedules(region, target, self._choose)
         self._groups: dict[int, OnChipGroup] = {}
@@ -122,6 +124,10 @@ class Plan:
         """A candidate that was chosen. Raises TensorizeError where its program is not sound."""
         check_program(segment.program, self._target)
         return segment
+
+    def proved(self, segment: Segment) -> Segment:
+        """A checked segment with its certificate. Raises TensorizeError where it computes something else."""
+        return replace(segment, certificate=validate(self._function, segment, self._target))
 
     def _reordered(self, forms: Sequence[Draft]) -> list[Draft]:
         """A short draft with activations on chip in other orders, with constants that stay where that was faster.

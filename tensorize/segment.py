@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from relay_hw.accel.isa.program import Program, TensorLayout
 from relay_hw.ir.expr import Function
+from relay_hw.tensorize.certificate import Certificate
 from relay_hw.tensorize.target import Launch
 
 
@@ -61,7 +62,7 @@ class Segment:
     """One launch. Ports are in the order of the function's parameters and results.
 
     `owners`: for each instruction the number of its layer (FINISH: the last one's). `schedule`: the steps as text.
-    `launch`: as the target's clock timed it.
+    `launch`: as the target's clock timed it. `certificate`: what the program was proved to compute, if it was.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Segment:
     owners: tuple[int, ...]
     schedule: str
     launch: Launch
+    certificate: Certificate | None = None
 
     @property
     def cycles(self) -> int:

@@ -30,11 +30,13 @@ ALLOWED: dict[str, set[str]] = {
     "relay_hw.accel.rtl": set(),
     "relay_hw.accel.fpga": ISA | {"relay_hw.accel.sim"},
     # Files of the folder itself: what all its rooms share, and the walk through them.
-    "relay_hw.tensorize": TENSORS | {f"relay_hw.tensorize.{room}" for room in STAGES},
+    "relay_hw.tensorize": TENSORS | {f"relay_hw.tensorize.{room}" for room in (*STAGES, "validate")},
     **{
         f"relay_hw.tensorize.{room}": TENSORS | {f"relay_hw.tensorize.{one}" for one in STAGES[:at]}
         for at, room in enumerate(STAGES)
     },
+    # Stands apart from the stages, whose work it proves.
+    "relay_hw.tensorize.validate": TENSORS,
     "relay_hw.rounding": set(),
     "relay_hw.span": set(),
     "relay_hw.errors": {"relay_hw.span"},

@@ -21,6 +21,7 @@ from relay_hw.rounding import ROUNDINGS
 from relay_hw.tensorize import Segment, compile_function
 from relay_hw.tensorize.layout import pack_activation, unpack_activation
 from relay_hw.tensorize.target import Target
+from relay_hw.tensorize.validate.proof import validate
 from tests.targets import target_for
 
 CONFIGS = ("default", "tiny", "ecp5", "w4", "wide")
@@ -303,8 +304,9 @@ def run(
 
 
 def compare(function: Function, config: Target, seed: int = 0, order: int | None = None) -> Segment:
-    """Compile, run on random inputs, and hold every output byte against the interpreter."""
+    """Compile, prove, run on random inputs, and hold every output byte against the interpreter."""
     segment = compile_function(function, config, "accel_0")
+    validate(function, segment, config)
     rng = np.random.default_rng(seed)
     values = [rng.integers(-128, 128, p.type_annotation.static_shape).astype(np.int8) for p in function.params]
     wanted = evaluate(IRModule.from_expr(function), values)

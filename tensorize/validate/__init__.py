@@ -1,0 +1,1 @@
+"""Proves that programs compute what their Relay functions say, on terms instead of numbers."""

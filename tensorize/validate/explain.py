@@ -1,0 +1,118 @@
+"""Says where a program goes wrong: the layer, the element, the instruction, and which part of the expression differs.
+
+In: the meaning, a wrong output, and what the output stage did. Out: one sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from relay_hw.ir.expr import Call, Expr, Op
+from relay_hw.tensorize.segment import Segment
+from relay_hw.tensorize.validate.meaning import LayerMeaning, Meaning, Value
+from relay_hw.tensorize.validate.memories import Vectors
+from relay_hw.tensorize.validate.operators import totals
+from relay_hw.tensorize.validate.terms import Numbers, Terms
+
+Seen = Sequence[tuple[int, Vectors]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The first wrong element of an output, the number that is there, and how many are wrong."""
+
+    output: int
+    element: tuple[int, ...]
+    number: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Numbers that a layer may have, stage by stage."""
+
+    results: Numbers
+    totals: Numbers
+    sums: Numbers
+
+
+def explain(segment: Segment, meaning: Meaning, place: Place, seen: Seen) -> str:
+    """The first layer, in the order of the graph, of which some element is never computed; else what lies where."""
+    where = f"element {_show(place.element)} of output {place.output} is wrong, one of {place.count:,}"
+    for layer in meaning.layers:
+        numbers = [at for at, known in enumerate(segment.layers) if known.composite is layer.composite]
+        own = [(index, vectors) for index, vectors in seen if segment.owners[index] in numbers]
+        if not own:
+            continue
+        made = np.concatenate([vectors.results.numbers.reshape(-1) for _, vectors in own])
+        missing = np.argwhere(~np.isin(layer.result.numbers, made))
+        if missing.size:
+            name = segment.layers[numbers[0]].name
+            element = _show(tuple(missing[0].tolist()))
+            return f"no instruction computes element {element} of layer {name}, {_cause(layer, own)}; {where}"
+    return f"{where}: {_content(segment, meaning, place)}"
+
+
+def _cause(layer: LayerMeaning, own: Seen) -> str:
+    """What differs in the instruction that comes nearest to what is missing."""
+    parts = _parts(layer)
+    best: tuple[int, int, str] | None = None
+    for index, vectors in own:
+        other = ~np.isin(vectors.results.numbers, parts.results)
+        if not other.any():
+            continue
+        right = [
+            (2, np.isin(vectors.totals.numbers, parts.totals), "the sum is right, its scaling is not"),
+            (1, np.isin(vectors.sums.numbers, parts.sums), "the products are right, bias or zero points are not"),
+        ]
+        for rank, known, sentence in right:
+            if (other & known).any() and (best is None or best[0] < rank):
+                best = (rank, index, sentence)
+        if best is None:
+            best = (0, index, "its sum has another tap, padding, weight or input")
+    if best is None:
+        return "whose instructions compute other elements of it only"
+    return f"which instruction {best[1]} (requant) is nearest to: {best[2]}"
+
+
+def _parts(layer: LayerMeaning) -> _Parts:
+    found: list[tuple[Numbers, Numbers]] = []
+    for expr, value in layer.inside.items():
+        if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in ("fixed.requantize", "fixed.add"):
+            total = totals(expr, [_terms(layer.inside, arg) for arg in expr.args])
+            sums = layer.inside[expr.args[0]]
+            found.append((total.numbers.reshape(-1), _numbers(sums)))
+        elif isinstance(value, Terms):
+            found.append((_numbers(value), _numbers(value)))
+    inner = [_numbers(value) for value in layer.inside.values()]
+    return _Parts(
+        np.concatenate(inner), np.concatenate([total for total, _ in found]), np.concatenate([s for _, s in found])
+    )
+
+
+def _terms(inside: Mapping[Expr, Value], expr: Expr) -> Terms:
+    value = inside[expr]
+    assert isinstance(value, Terms)
+    return value
+
+
+def _numbers(value: Value) -> Numbers:
+    parts = value if isinstance(value, tuple) else (value,)
+    return np.concatenate([part.numbers.reshape(-1) for part in parts])
+
+
+def _content(segment: Segment, meaning: Meaning, place: Place) -> str:
+    """Which value lies where another one belongs."""
+    for layer in meaning.layers:
+        found = np.argwhere(layer.result.numbers == place.number)
+        if found.size:
+            name = next((one.name for one in segment.layers if one.composite is layer.composite), "a move")
+            return f"element {_show(tuple(found[0].tolist()))} of layer {name} lies there"
+    return "no layer computes what lies there"
+
+
+def _show(element: tuple[int, ...]) -> str:
+    return f"({', '.join(map(str, element))})"
