@@ -30,6 +30,21 @@ def config(text: str) -> str:
     return text
 
 
+def check_variant(args: Namespace) -> None:
+    """Whether the target has the configuration that is asked for: names of `accel`, or what another one knows.
+
+    Raises ConfigError, InputError.
+    """
+    if args.config is None:
+        return
+    if args.target in (None, "accel"):
+        config(args.config)
+        return
+    from relay_hw.target.registry import find_target
+
+    find_target(args.target, args.config)
+
+
 def target(text: str) -> str:
     """The name of a target to compile for. Raises InputError."""
     from relay_hw.target.registry import target_names

@@ -75,12 +75,8 @@ def _add_build_commands(commands: Any) -> None:
     build = add(commands, "compile", "build:compile_command", "compile an .onnx or .relay model to a build folder")
     build.add_argument("model", type=Path, metavar="MODEL")
     build.add_argument("-o", "--output", type=arg.new_build, required=True, metavar="BUILD", help="folder to write")
-    build.add_argument(
-        "--config",
-        type=arg.config,
-        metavar="NAME|FILE",
-        help="accelerator (default: default, or the board's usual one)",
-    )
+    text = "accelerator (default: default, or the board's usual one)"
+    build.add_argument("--config", metavar="NAME|FILE", help=text)
     text = "target to compile for (default accel, this package's accelerator); relay-hw doctor lists them"
     build.add_argument("--target", type=arg.target, metavar="NAME", help=text)
     add_board(build)
@@ -101,7 +97,8 @@ def _add_build_commands(commands: Any) -> None:
     text = "seconds to spend searching for faster tiles on the cycle simulator (default 0: off); results are cached"
     build.add_argument("--tune", type=arg.seconds, default=0, metavar="SECONDS", help=text)
 
-    build.set_defaults(files={"model": check_model, "calibration": check_npz_of("calibration data")})
+    files = {"model": check_model, "calibration": check_npz_of("calibration data")}
+    build.set_defaults(files=files, check=arg.check_variant)
     _add_shapes(build)
 
     run = add(commands, "run", "build:run_command", "run a build on samples")

@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     console = Console(as_json="--json" in given, wide="--wide" in given)
     try:
         args = parser().parse_args(given)
-        _check_files(args)
+        _check(args)
         with _termination_as_interrupt(), console.progress():
             return _command(args.run)(args, console)
     except (RelayHwError, AccelError) as error:
@@ -86,12 +86,14 @@ def _command(name: str) -> Callable[[Namespace, Console], int]:
     return getattr(import_module(f"relay_hw.cli.{module}"), function)
 
 
-def _check_files(args: Namespace) -> None:
-    """Check every input file before anything is imported for the command. Raises InputError, ArtifactError."""
+def _check(args: Namespace) -> None:
+    """Check input files, and options together, before anything is imported for the command. Raises RelayHwError."""
     for name, check in args.files.items():
         path = getattr(args, name)
         if path is not None:
             check(path)
+    if "check" in args:
+        args.check(args)
 
 
 if __name__ == "__main__":

@@ -99,6 +99,9 @@ def test_a_build_goes_through_the_command_line(tmp_path: Path, capsys: Captured)
     for command in (["profile", str(build)], ["why", str(build)], ["disasm", str(build)], elsewhere):
         assert main(command) == 2
         assert "the build must be for target accel, not toy" in capsys.readouterr().err
+    # A target's configurations are its own: `--config` hands it what the user said.
+    assert main([*compile_, "--config", "wide"]) == 2
+    assert "target toy must have no configuration, not wide" in capsys.readouterr().err
     assert main(["run", str(build), "--input", str(data), "--memory", "ulx3s"]) == 2
     assert "--memory must be left out for a build for target toy: only accel has it" in capsys.readouterr().err
 
