@@ -146,7 +146,7 @@ class Finish:
 
 
 Insn = Memory | Gemm | Alu | Finish
-_Any = TypeVar("_Any", Memory, Gemm, Alu, Finish)
+_Any = TypeVar("_Any", bound=Insn)
 
 
 class Width(IntEnum):

@@ -131,12 +131,12 @@ def test_a_program_of_another_size_is_refused(tmp_path: Path) -> None:
 
 
 def test_names_and_options(tmp_path: Path) -> None:
-    assert target_names() == ("accel", "toy")
+    assert target_names() == ("accel", "toy", "vta")
     with pytest.raises(InputError, match="the name of a target must be new, not toy"):
         register("toy", make)
     with pytest.raises(InputError, match="the name of a target must be a word, not 'my npu'"):
         register("my npu", make)
-    with pytest.raises(InputError, match="target must be one of accel, toy, not npu"):
+    with pytest.raises(InputError, match="target must be one of accel, toy, vta, not npu"):
         find_target("npu")
     with pytest.raises(InputError, match="target toy must have no configuration, not wide"):
         built(config="wide")

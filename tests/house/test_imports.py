@@ -165,8 +165,8 @@ def test_what_is_bound_late_is_listed() -> None:
 
 
 def test_commands_of_the_package_are_those_of_the_command_line() -> None:
-    text = (ROOT / "pyproject.toml").read_text()
-    scripts = re.findall(r'= "(relay_hw[\w.]*):\w+"', text)
+    section = (ROOT / "pyproject.toml").read_text().split("[project.scripts]")[1].split("\n[")[0]
+    scripts = re.findall(r'= "(relay_hw[\w.]*):\w+"', section)
     assert scripts == ["relay_hw.cli.main"] and module_of(scripts[0]) == scripts[0]
 
 

@@ -222,7 +222,7 @@ def test_an_output_folder_of_other_files_is_kept(shared: Path, tmp_path: Path, c
         (["fly"], "COMMAND must be one of demo, "),
         (["compile"], "required: MODEL, -o/--output"),
         (["compile", "a.onnx"], "required: -o/--output"),
-        (["compile", "m.onnx", "-o", "b", "--target", "quantum"], "target must be one of accel, not quantum"),
+        (["compile", "m.onnx", "-o", "b", "--target", "quantum"], "target must be one of accel, vta, not quantum"),
         (
             ["compile", "m.onnx", "-o", "b", "--tune", "soon"],
             "seconds must be a number from 0 to 1,000,000, not soon",

@@ -133,7 +133,7 @@ def register_toy() -> list[str]:
 @pytest.mark.parametrize("host", ["numpy", "llvm"])
 def test_a_code_generator_by_tvms_names(host: str, tmp_path: Path) -> None:
     seen = register_toy()
-    assert target_names() == ("accel", "toy")
+    assert target_names() == ("accel", "toy", "vta")
     quantized = relay.quantize.quantize(network(), "int8", CALIBRATION)
     x = CALIBRATION["x"][3]
     want = relay.create_executor("debug", quantized).evaluate()(x).numpy()
@@ -254,7 +254,7 @@ def test_what_is_registered() -> None:
     assert "other_function" in registry.list_global_func_names()
     registry.remove_global_func("other_function")
     tvm.register_func("relay.ext.other.constant_updater", print)
-    assert target_names() == ("accel",)
+    assert target_names() == ("accel", "vta")
     registry.remove_global_func("relay.ext.other.constant_updater")
     with pytest.raises(
         InputError, match=r"attribute of an operator must be target\.NAME, of a compiler, not TOpPattern"
@@ -280,7 +280,7 @@ def test_modules_that_cannot_be_built() -> None:
     (name,) = (name for name in mod.functions if name != "main")
     for compiler, sentence in (
         ("accel", "functions must be for another compiler than accel"),
-        ("other", "target must be one of accel, ccompiler, not other"),
+        ("other", "target must be one of accel, ccompiler, vta, not other"),
     ):
         function = mod[name]
         changed = relay.Function(
