@@ -121,6 +121,9 @@ test-cost: $(READY) ## recipes of CONTRIBUTING.md on a copy of the sources: file
 test-axi: $(READY) ## random programs on memories that order, delay, refuse or never end what AXI lets them (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_axi.py $(FLAGS)
 
+test-power-on: $(READY) ## 1,000 random starts, 200 resets in mid-run, 50 programs in four states (Debian: iverilog) (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_power_on.py $(FLAGS)
+
 test-steady: $(READY) ## 31 networks of three regions or more: one figure whoever shows it, what stays on the device gains by it (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/target/accel/test_steady.py tests/relay_hw/target/accel/test_regions.py $(FLAGS)
 

@@ -35,7 +35,8 @@ def cycle_bound(config: AccelConfig, memory: MemoryModel, code: bytes) -> int:
 
 
 def _fetch(config: AccelConfig, memory: MemoryModel) -> int:
-    return _moved(config, memory, 1, INSTRUCTION_BYTES // config.bus_bytes) + 5
+    beats = INSTRUCTION_BYTES // config.bus_bytes
+    return _moved(config, memory, -(-beats // config.burst_beats), beats) + 5
 
 
 def _moved(config: AccelConfig, memory: MemoryModel, bursts: int, beats: int) -> int:

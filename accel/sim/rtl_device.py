@@ -17,8 +17,8 @@ from relay_hw.accel.sim.bounds import cycle_bound
 from relay_hw.accel.sim.device import Bytes, LaunchStats, Window
 from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.accel.sim.registers import Core, ProtocolError
-from relay_hw.accel.sim.rtl_model import Answer, RtlModel
-from relay_hw.accel.sim.verilator import RTL_DIR, Build, Form, Waves, build_library
+from relay_hw.accel.sim.rtl_model import Answer, RtlModel, Seeds
+from relay_hw.accel.sim.verilator import RTL_DIR, Build, Form, Start, Waves, build_library
 from relay_hw.support.progress import SILENT, Progress
 
 # Not zero, so that hardware which forgets to add the base is found out.
@@ -32,12 +32,14 @@ class Simulation:
     """Options of the Verilog simulation.
 
     `waves`: file ending in .fst or .vcd that receives every signal. `stall_seed`: at least 1, delays every AXI channel
-    at random, so that cycles mean nothing. `watchdog`: cycles after which a launch is a fault; None takes a bound on
-    what the program can need. `settle`: see `RtlModel`.
+    at random, so that cycles mean nothing. `power_seed`: at least 1, draws what the chip holds at power-on, in a
+    build of its own; None is zeros. `watchdog`: cycles after which a launch is a fault; None takes a bound on what the
+    program can need. `settle`: see `RtlModel`.
     """
 
     waves: str | Path | None = None
     stall_seed: int | None = None
+    power_seed: int | None = None
     watchdog: int | None = None
     settle: bool = False
 
@@ -74,8 +76,9 @@ class RtlDevice:
         self._watchdog = run.watchdog
         kind = _waves_kind(run.waves)
         if isinstance(model, Sources):
-            model = build_library(Build.of(config, kind, model.rtl, model.form), progress=progress)
-        self._model = RtlModel(model, config, self._memory, run.stall_seed, run.settle)
+            start = Start.ZEROS if run.power_seed is None else Start.DRAWN
+            model = build_library(Build.of(config, kind, model.rtl, model.form, start), progress=progress)
+        self._model = RtlModel(model, config, self._memory, Seeds(run.stall_seed, run.power_seed), run.settle)
         self.core = Core(self._model.write_registers, self._model.read_registers)
         if run.waves is not None:
             self._model.open_waves(Path(run.waves))

@@ -49,6 +49,7 @@ class _Settings(ctypes.Structure):
         ("window_bytes", _U64),
         ("window_base", _U64),
         ("stall_seed", _U64),
+        ("power_seed", _U64),
         ("error_address", _U64),
         ("error_answer", _U32),
         ("silent", _U32),
@@ -83,6 +84,19 @@ class Channel(IntFlag):
 
 
 @dataclass(frozen=True, slots=True)
+class Seeds:
+    """Of what a simulation draws, each at least 1 or None: delays of the AXI channels, the state at power-on."""
+
+    stalls: int | None = None
+    power: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, seed in (("stall_seed", self.stalls), ("power_seed", self.power)):
+            if seed is not None and not 1 <= seed < 1 << 31:
+                raise AccelError(f"{name} must be from 1 to {(1 << 31) - 1}, not {seed}")
+
+
+@dataclass(frozen=True, slots=True)
 class RunResult:
     """Whether the core was done, and how many bursts were in flight when it said so."""
 
@@ -98,16 +112,15 @@ class RtlModel:
     """
 
     def __init__(
-        self, library: Path, config: AccelConfig, memory: MemoryModel, stall_seed: int | None, settle: bool = False
+        self, library: Path, config: AccelConfig, memory: MemoryModel, seeds: Seeds, settle: bool = False
     ) -> None:
         if sys.byteorder != "little":
             raise AccelError(f"host byte order must be little for the Verilog simulation, not {sys.byteorder}")
-        if stall_seed is not None and stall_seed < 1:
-            raise AccelError(f"stall_seed must be at least 1, not {stall_seed}")
         self.library = library
         self._lib = _bind(library)
         settings = _Settings(
-            stall_seed=stall_seed or 0,
+            stall_seed=seeds.stalls or 0,
+            power_seed=seeds.power or 0,
             latency=memory.latency,
             read_outstanding=memory.read_outstanding,
             write_outstanding=memory.write_outstanding,

@@ -36,7 +36,7 @@ MINIMUM = (5, 36)
 COMPILE_JOBS = 2
 
 
-_MODEL_FLAGS = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert", "--no-timing", "--no-MMD")
+_MODEL_FLAGS = ("-O3", "--no-assert", "--no-timing", "--no-MMD")
 _SILENT = ("-Wno-fatal", "-Wno-lint", "-Wno-style")
 _CXX_FLAGS = ("-std=c++20", "-fPIC", "-fvisibility=hidden", "-DVL_TIME_CONTEXT", "-pthread", "-w")
 _FAST = ("-O2", "-march=native")
@@ -64,6 +64,13 @@ class Waves(Enum):
     VCD = "vcd"
 
 
+class Start(Enum):
+    """What registers and memories hold at power-on, and X stands for: zeros, or what a seed draws for each model."""
+
+    ZEROS = "fast"
+    DRAWN = "unique"
+
+
 @dataclass(frozen=True, slots=True)
 class Toolchain:
     """Programs that a build runs. `root` is VERILATOR_ROOT; versions are part of the cache key."""
@@ -85,12 +92,25 @@ class Build:
     waves: Waves = Waves.NONE
     rtl: Path = RTL_DIR
     form: Form = Form.FAST
+    start: Start = Start.ZEROS
 
     @classmethod
-    def of(cls, config: AccelConfig, waves: Waves = Waves.NONE, rtl: Path = RTL_DIR, form: Form = Form.FAST) -> Build:
+    def of(
+        cls,
+        config: AccelConfig,
+        waves: Waves = Waves.NONE,
+        rtl: Path = RTL_DIR,
+        form: Form = Form.FAST,
+        start: Start = Start.ZEROS,
+    ) -> Build:
         """The build of a configuration."""
         parameters = tuple(sorted(verilog_parameters(config).items()))
-        return cls(config.name, parameters, config.bus_bytes, waves, rtl, form)
+        return cls(config.name, parameters, config.bus_bytes, waves, rtl, form, start)
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What Verilator is told."""
+        return (*_MODEL_FLAGS, "--x-assign", self.start.value, "--x-initial", self.start.value)
 
 
 def find_toolchain() -> Toolchain:
@@ -152,7 +172,7 @@ def cache_key(build: Build, tools: Toolchain) -> str:
         "parameters": build.parameters,
         "bus": build.bus_bytes,
         "waves": build.waves.value,
-        "flags": [_MODEL_FLAGS, _CXX_FLAGS, _FAST, _RUNTIME, _SLOW],
+        "flags": [build.flags, _CXX_FLAGS, _FAST, _RUNTIME, _SLOW],
         "tools": [tools.version, str(tools.root), tools.cxx_version],
         "cpu": _cpu(),
     }
@@ -187,7 +207,7 @@ def _build_into(build: Build, tools: Toolchain, work: Path, cache: Path) -> None
     objects = work / "obj"
     sizes = [f"-G{key}={_literal(value)}" for key, value in build.parameters]
     trace = {Waves.NONE: [], Waves.FST: ["--trace-fst"], Waves.VCD: ["--trace-vcd"]}[build.waves]
-    arguments = ["--cc", "--prefix", f"V{TOP}", "--top-module", TOP, "--Mdir", str(objects), *_MODEL_FLAGS]
+    arguments = ["--cc", "--prefix", f"V{TOP}", "--top-module", TOP, "--Mdir", str(objects), *build.flags]
     files = [str(path.relative_to(build.rtl)) for path in rtl_files(build.rtl, build.form)]
     arguments += [*_SILENT, *trace, *sizes, "+incdir+.", "+incdir+gen", *files]
     try:

@@ -16,6 +16,8 @@ import numpy as np
 import onnxruntime
 from numpy.typing import NDArray
 
+from relay_hw.accel.sim.bounds import cycle_bound
+from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.accel.sim.names import CYCLE, FUNCTIONAL, RTL
 from relay_hw.interp import evaluate
@@ -57,6 +59,7 @@ def judge(recipe: Recipe, verilog: bool) -> Judged:
     """Compile and run the network everywhere, with `verilog` on that, too. Raises Wrong, or what was raised."""
     _float(recipe)
     compiled = compiled_of(recipe)
+    _bounded(compiled)
     in_verilog = verilog and has_verilog(recipe) and bool(compiled.segments)
     with tempfile.TemporaryDirectory() as folder:
         build = compiled.save(Path(folder) / "build")
@@ -105,6 +108,14 @@ def onnxruntime_results(model: bytes, inputs: Mapping[str, Any]) -> list[NDArray
     options.log_severity_level = 4
     session = onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
     return session.run(None, dict(inputs))
+
+
+def _bounded(compiled: CompiledModel) -> None:
+    """No sound launch is ended by the watchdog."""
+    for segment in compiled.segments.values():
+        bound = cycle_bound(compiled.config, memory_model("standard"), segment.program.code.data or b"")
+        if segment.cycles >= bound:
+            raise Wrong(f"watchdog: {segment.name} takes {segment.cycles} cycles, which must be less than {bound}")
 
 
 def _run(build: Artifact, name: str, data: Mapping[str, NDArray[Any]], order: int) -> Result:

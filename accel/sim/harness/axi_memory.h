@@ -27,6 +27,7 @@ struct Settings {
     uint64_t window_bytes;
     uint64_t window_base;
     uint64_t stall_seed;     // 0: no stalls
+    uint64_t power_seed;     // 0: as the build has it; draws what a build with --x-initial unique begins with
     uint64_t error_address;  // bus address whose beat is answered with error_answer
     uint32_t error_answer;   // kOkay: none
     uint32_t silent;         // a bit for each channel that does nothing

@@ -29,8 +29,12 @@ constexpr uint64_t kDrainLimit = 1000000;  // bursts in flight at done must end 
 struct Model {
     VerilatedContext context;
     std::unique_ptr<Vvta_top> top;
-    Model() {
+    explicit Model(uint64_t power_seed) {
         context.traceEverOn(VTA_TRACE);
+        if (power_seed) {
+            context.randReset(2);
+            context.randSeed(static_cast<int>(power_seed));
+        }
         top = std::make_unique<Vvta_top>(&context, "vta_top");
     }
 };
@@ -49,8 +53,11 @@ __attribute__((always_inline)) inline bool forget_clock(Root& root) {
 class Harness {
 public:
     explicit Harness(const Settings& settings)
-        : top_{*model_.top}, settle_{VTA_TRACE || settings.settle} {
+        : model_{settings.power_seed}, top_{*model_.top}, settle_{VTA_TRACE || settings.settle} {
         idle_lite();
+        // The first evaluation finds no edge.
+        top_.clk_i = 0;
+        top_.eval();
         reset(settings);
     }
 

@@ -18,7 +18,7 @@ from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.sim import verilator
 from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.accel.sim.registers import ProtocolError
-from relay_hw.accel.sim.rtl_model import RtlModel
+from relay_hw.accel.sim.rtl_model import RtlModel, Seeds
 from relay_hw.accel.sim.verilator import (
     Build,
     Form,
@@ -50,7 +50,7 @@ def start(
     memory: MemoryModel | None = None,
     seed: int | None = None,
 ) -> tuple[RtlModel, np.ndarray]:
-    model = RtlModel(library, TINY, memory or MemoryModel(latency=10), seed)
+    model = RtlModel(library, TINY, memory or MemoryModel(latency=10), Seeds(seed))
     window = np.arange(16384, dtype=np.uint8)
     model.window(window, BASE)
     for register, value in ((WINDOW_BASE, BASE), (PROGRAM, offset), (COUNT, beats), (RULE, rule), (CONTROL, 1)):
@@ -153,12 +153,14 @@ def test_two_models_in_one_process_do_not_share_state(probe: Path) -> None:
 
 
 def test_stall_seed_and_library_are_checked(probe: Path, tmp_path: Path) -> None:
-    with pytest.raises(AccelError, match="stall_seed must be at least 1, not 0"):
-        RtlModel(probe, TINY, MemoryModel(), 0)
+    with pytest.raises(AccelError, match="stall_seed must be from 1 to 2147483647, not 0"):
+        Seeds(0)
+    with pytest.raises(AccelError, match="power_seed must be from 1 to 2147483647, not 2147483648"):
+        Seeds(power=1 << 31)
     broken = tmp_path / "broken.so"
     broken.write_bytes(b"nothing")
     with pytest.raises(AccelError, match=r"RTL library .*broken\.so must load"):
-        RtlModel(broken, TINY, MemoryModel(), None)
+        RtlModel(broken, TINY, MemoryModel(), Seeds())
 
 
 def test_key_depends_on_everything_that_decides_the_library(tmp_path: Path) -> None:

@@ -39,11 +39,11 @@ import numpy as np
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.spec import REGISTER
 from relay_hw.accel.sim.dram_timing import MemoryModel
-from relay_hw.accel.sim.rtl_model import RtlModel
+from relay_hw.accel.sim.rtl_model import RtlModel, Seeds
 from relay_hw.accel.sim.verilator import Build, build_library
 
 CONFIG = load_config("tiny")
-MODEL = RtlModel(build_library(Build.of(CONFIG)), CONFIG, MemoryModel(), None)
+MODEL = RtlModel(build_library(Build.of(CONFIG)), CONFIG, MemoryModel(), Seeds())
 PHYSICAL = 0x16800000
 KEEP = []
 
