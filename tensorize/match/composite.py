@@ -208,7 +208,8 @@ class _Reader(Reader):
             case "nn.dense":
                 kernel, param = self._dense(core, stage, added)
                 given = var_type(self.composite.params[param]).static_shape
-                shape = (*(given[:-1] if len(given) < 4 else (1,)), kernel.target.channels)
+                rows = given[:-1] if len(given) < 4 and not self._flattens(core.args[0]) else (1,)
+                shape = (*rows, kernel.target.channels)
             case other:
                 raise TensorizeError(f"operator must be nn.conv2d or nn.dense, not {other}", core.span)
         if residual is None:
@@ -243,7 +244,7 @@ class _Reader(Reader):
         data = call.args[0]
         weights = self._constant(call.args[1], "weight", "int8", 2)
         units, inputs = weights.shape
-        flattened = isinstance(data, Call) and self._name(data) in ("nn.batch_flatten", "reshape")
+        flattened = self._flattens(data)
         if isinstance(data, Call) and flattened:
             self._check_flatten(data)
             data = data.args[0]
@@ -259,10 +260,17 @@ class _Reader(Reader):
             ), param
         size = source.pixels * source.channels
         need(inputs == size, f"weight must have {size} inputs, not {inputs}", call)
-        chw = weights.reshape(units, source.channels, source.height, source.width)
-        ohwi = np.ascontiguousarray(chw.transpose(0, 2, 3, 1))
+        if rank < 4:  # channels come last in its order of elements, too
+            ohwi = weights.reshape(units, source.height, source.width, source.channels)
+        else:
+            chw = weights.reshape(units, source.channels, source.height, source.width)
+            ohwi = np.ascontiguousarray(chw.transpose(0, 2, 3, 1))
         window = Window((source.height, source.width))
         return ConvKernel(source, Image(1, 1, units), window, ohwi, self._scale(stage, units, call), added), param
+
+    def _flattens(self, data: Expr) -> bool:
+        """Whether a dense layer reads a whole tensor as one vector."""
+        return isinstance(data, Call) and self._name(data) in ("nn.batch_flatten", "reshape")
 
     def _check_flatten(self, call: Call) -> None:
         if self._name(call) == "nn.batch_flatten":

@@ -123,7 +123,7 @@ class Regions:
         inner = self._inner(x)
         size = int(np.prod(self._shapes[x]))
         data: Expr = inner
-        if len(self._shapes[x]) == 4:
+        if len(self._shapes[x]) > 2:
             data = op.nn.batch_flatten(inner) if flatten else op.reshape(inner, (1, size))
         # Inputs of a pixel are neighbours in memory, not in the weight.
         weight = self._int8(units, self._shapes[x][1], size // self._shapes[x][1])

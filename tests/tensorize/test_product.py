@@ -49,6 +49,14 @@ def test_rows(kit: SimpleNamespace, config: Target, rows: int, inputs: int, unit
     kit.compare(build.function(build.rows(x, units)), config)
 
 
+@pytest.mark.parametrize("config", ["default", "tiny", "w4"])
+@pytest.mark.parametrize("flatten", [True, False])
+def test_rows_as_one_vector(kit: SimpleNamespace, config: str, flatten: bool) -> None:
+    """A dense layer over all of them: one result, weights in the order of the rows."""
+    build = kit.Regions(5, target_for(config))
+    kit.compare(build.function(build.dense(build.tensor(1, 6, 20), 9, flatten)), target_for(config))
+
+
 def _attention(kit: SimpleNamespace, config: Target, tokens: int, heads: int, width: int) -> Expr:
     build = kit.Regions(tokens + heads, config)
     x = build.tensor(tokens, heads * width)
