@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from relay_hw.accel.fpga import tools
-from relay_hw.accel.fpga.flow import Design, build_bitstream, is_built
+from relay_hw.accel.fpga.flow import Bitstream, Design, build_bitstream, is_built
 from relay_hw.accel.fpga.part_top import FPGA_RTL
 from relay_hw.accel.fpga.parts import FlowError, find_part
 from relay_hw.accel.fpga.tools import find_tool, run_tool
@@ -68,11 +69,28 @@ def test_two_folders_give_one_bitstream_and_a_third_run_nothing_new(tmp_path: Pa
     assert said[0] == "place and route: nextpnr, seed 2"
 
 
+@dataclass(frozen=True)
+class Large:
+    """A build for a large part: its design, folder and result, and what was said of it."""
+
+    design: Design
+    folder: Path
+    built: Bitstream
+    said: list[str]
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Large:
+    """With two seeds; tests change copies of the folder."""
+    asked = replace(design(), part=find_part("lfe5u-85f"))
+    folder, said = tmp_path_factory.mktemp("large"), list[str]()
+    return Large(asked, folder, build_bitstream(asked, [1, 2], folder, told(said)), said)
+
+
 @needs_tools
-def test_on_a_large_part_the_seed_that_promises_most_is_routed(tmp_path: Path) -> None:
-    large = replace(design(), part=find_part("lfe5u-85f"))
-    said: list[str] = []
-    built = build_bitstream(large, [1, 2], tmp_path, told(said))
+def test_on_a_large_part_the_seed_that_promises_most_is_routed(large: Large, tmp_path: Path) -> None:
+    shutil.copytree(large.folder, tmp_path, dirs_exist_ok=True)
+    asked, built, said = large.design, large.built, large.said
     promised = {int(seed): ns for seed, ns in built.report["promised_ns"].items()}
     best = min(promised, key=lambda seed: (promised[seed], seed))
     assert list(promised) == [1, 2] and all(0 < ns < 40 for ns in promised.values())
@@ -83,23 +101,23 @@ def test_on_a_large_part_the_seed_that_promises_most_is_routed(tmp_path: Path) -
     report = json.loads((stage / f"report-{best}.json").read_text())["fmax"]
     assert all(25 < row["constraint"] < 30 for row in report.values())
     assert built.report["clocks"]["clk_i"]["asked_mhz"] == 25 and built.report["timing_met"]
-    assert is_built(large, [1, 2], tmp_path) and not is_built(large, [1, 2, 3], tmp_path)
+    assert is_built(asked, [1, 2], tmp_path) and not is_built(asked, [1, 2, 3], tmp_path)
     # What failed to route makes room for what promises less.
     (stage / f"routed-{best}").unlink()
     seal(stage, f"unrouted-{best}", [f"netlist-{best}.json"])
-    assert not is_built(large, [1, 2], tmp_path)
-    second = build_bitstream(large, [1, 2], tmp_path, told(said)).report
+    assert not is_built(asked, [1, 2], tmp_path)
+    second = build_bitstream(asked, [1, 2], tmp_path).report
     assert second["seeds"][str(best)] is None and second["seed"] != best
 
 
 @needs_tools
-def test_nextpnr_reads_the_settings_of_its_netlist(tmp_path: Path) -> None:
-    build_bitstream(replace(design(), part=find_part("lfe5u-85f")), [1], tmp_path)
-    stage = next(tmp_path.iterdir())
-    given = json.loads((stage / "netlist-1.json").read_text())["modules"]["echo"]["settings"]
+def test_nextpnr_reads_the_settings_of_its_netlist(large: Large, tmp_path: Path) -> None:
+    netlist = next(large.folder.iterdir()) / "netlist-1.json"
+    shutil.copyfile(netlist, tmp_path / netlist.name)
+    given = json.loads(netlist.read_text())["modules"]["echo"]["settings"]
     arguments = ["--85k", "--json", "netlist-1.json", "--pack-only", "--write", "packed.json"]
-    run_tool(stage, "nextpnr-ecp5", [*arguments, "--lpf-allow-unconstrained"])
-    (module,) = json.loads((stage / "packed.json").read_text())["modules"].values()
+    run_tool(tmp_path, "nextpnr-ecp5", [*arguments, "--lpf-allow-unconstrained"])
+    (module,) = json.loads((tmp_path / "packed.json").read_text())["modules"].values()
     has = module["settings"]
     assert given and {key: has[key] for key in given} == given
 

@@ -13,7 +13,8 @@ from relay_hw.accel.fpga.row_hits import know_row_hits
 migen = pytest.importorskip("migen")
 bankmachine = pytest.importorskip("litedram.core.bankmachine")
 
-CYCLES = 6000
+# As many as five refreshes, each of them with another load before it.
+CYCLES = 2000
 # What a command says; its address counts where there is one.
 SAYS = ("valid", "cas", "ras", "we", "is_cmd", "is_read", "is_write")
 
