@@ -182,13 +182,6 @@ def page(text: str) -> str:
     return replaced(replaced(text, "properties", "\n".join(lines) + "\n"), "open", "\n".join(reasons) + "\n")
 
 
-def find_solver() -> None:
-    """Put the folder of Python's programs on PATH, where yosys-smtbmc looks for a solver that a wheel brought."""
-    folder = str(Path(sys.executable).parent)
-    if folder not in os.environ.get("PATH", "").split(os.pathsep):
-        os.environ["PATH"] = folder + os.pathsep + os.environ.get("PATH", "")
-
-
 def needed(module: str, files: dict[str, Path]) -> set[str]:
     """Names of the modules below a module, and its own."""
     found, open_ = {module}, [module]
@@ -222,7 +215,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         PAGE.write_text(page(PAGE.read_text()))
         return 0
     paths = sorted(PROPERTIES.glob("*.v"))
-    find_solver()
     chosen = [task for path in paths for task in tasks(path) if options.only in str(task)]
     chosen = [task for task in chosen if not (options.quick and task.is_slow)]
     failed = 0

@@ -5,6 +5,7 @@ In: the name of a tool and its arguments. Out: files in a folder, and every line
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -58,7 +59,9 @@ def run_tool(folder: Path, name: str, arguments: Sequence[str], listen: Listener
     """
     lines: list[str] = []
     command = [find_tool(name), *arguments]
-    with start_child(command, folder, is_kind=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+    with start_child(
+        command, folder, _environment(), is_kind=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as process:
         assert process.stdout is not None
         try:
             for line in process.stdout:
@@ -72,6 +75,12 @@ def run_tool(folder: Path, name: str, arguments: Sequence[str], listen: Listener
     if process.returncode:
         told = " ".join(" ".join(lines[-_TAIL:]).split())
         raise FlowError(f"{name} must end well, not with status {process.returncode}: {told}")
+
+
+def _environment() -> dict[str, str]:
+    """Tools find each other, such as yosys-smtbmc its solver: last on PATH is the folder of the wheels' programs."""
+    folders = [os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)]
+    return {**os.environ, "PATH": os.pathsep.join(folders)}
 
 
 def run_yosys(folder: Path, commands: Sequence[str], listen: Listener | None = None) -> None:

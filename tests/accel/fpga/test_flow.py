@@ -247,3 +247,17 @@ def test_native_tools_come_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     said: list[str] = []
     run_tool(tmp_path, "ecppack", [], said.append)
     assert said == ["native 1.0"] and (tmp_path / "ecppack.out").read_text() == "native 1.0\n"
+
+
+def test_a_tool_finds_what_a_wheel_brought(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Behind all that is on PATH."""
+    for folder, name, text in (("bin", "yosys-smtbmc", "solver; both"), ("wheels", "solver", "echo from a wheel"),
+                               ("bin", "both", "echo native"), ("wheels", "both", "echo from a wheel")):  # fmt: skip
+        (tmp_path / folder).mkdir(exist_ok=True)
+        (tmp_path / folder / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / folder / name).chmod(0o755)
+    monkeypatch.setattr(tools.sys, "executable", str(tmp_path / "wheels" / "python"))
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin:/usr/bin")
+    said: list[str] = []
+    run_tool(tmp_path, "yosys-smtbmc", [], said.append)
+    assert said == ["from a wheel", "native"]

@@ -50,11 +50,6 @@ MISTAKES = (
 )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def solver() -> None:
-    formal.find_solver()
-
-
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_each_property_is_a_sentence_and_is_proven(path: Path) -> None:
     found, kinds = list(formal.properties(path)), {task.kind for task in formal.tasks(path)}
