@@ -11,7 +11,10 @@ from tests.house.sources import ROOT, nodes_of
 
 FEW, MANY = 6, 8
 MOST_WITH_MORE = 20
-# Builders of operators take an operator's arguments and each of its attributes by name, as Relay's scripts call them.
+# Builders of operators take an operator's arguments and each of its attributes, by place or by name, as Relay's scripts
+# call them. They keep that: with a record of attributes such calls would have to be written anew; `**attributes` with a
+# TypedDict would give each name and type a second home beside the record in the same file, refuse calls by place, and
+# leave names that are misspelt to the type checker, where Python itself refuses them.
 BUILDERS = {
     "conv.py:build",
     "conv_transpose.py:build",
