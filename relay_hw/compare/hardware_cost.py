@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ from relay_hw.support.progress import Progress
 from relay_hw.target.accel.clock import STANDARD
 from relay_hw.target.accel.residency import Footprints
 from relay_hw.target.accel.steady import steady
+from relay_hw.target.partition import HOST
+from relay_hw.target.records import LayerInfo
 
 Array = NDArray[Any]
 
@@ -135,29 +137,52 @@ def suiting(work: Work, where: Sequence[Place]) -> list[Place]:
     return found or list(where)
 
 
-def _cost(compiled: CompiledModel, work: Work, sample: Mapping[str, Array], seconds: float) -> Cost:
-    data = {name: np.asarray(value)[None] for name, value in sample.items()}
-    calls = compiled.caller.calls(compiled.inputs, data).order
+class Counted(TypedDict):
+    """What an inference of a build takes, by the names that `Cost` has for it."""
+
+    cycles: int
+    launches: int
+    dram_bytes: int
+    resident_bytes: int
+    macs: int
+    accel_macs: int
+    energy: Energy
+
+
+def counted(compiled: CompiledModel, work: Work, calls: Sequence[str]) -> Counted:
+    """What a steady-state inference takes that calls the programs in the order of `calls`."""
     counters, launches, resident_bytes = counters_of(compiled, calls)
-    rows = [row for row in compiled.layers if row.where == "accel"]
+    rows = _on_accelerator(compiled)
     once = sum(row.macs for row in rows)
     accel_macs = sum(row.macs * calls.count(row.function) for row in rows)
     accel, host = shares(work, once, accel_macs)
-    return Cost(
-        config=compiled.config.name,
+    return Counted(
         cycles=counters["CYCLES"],
         launches=launches,
         dram_bytes=moved_bytes(counters),
         resident_bytes=resident_bytes,
         macs=accel_macs + max(0, work.macs - once),
         accel_macs=accel_macs,
-        accel_layers=len(rows),
-        host_layers=len(compiled.layers) - len(rows),
-        compile_seconds=seconds,
         energy=estimate(compiled.config, counters, accel, host),
+    )
+
+
+def _on_accelerator(compiled: CompiledModel) -> list[LayerInfo]:
+    return [row for row in compiled.layers if row.where != HOST]
+
+
+def _cost(compiled: CompiledModel, work: Work, sample: Mapping[str, Array], seconds: float) -> Cost:
+    data = {name: np.asarray(value)[None] for name, value in sample.items()}
+    accel_layers = len(_on_accelerator(compiled))
+    return Cost(
+        config=compiled.config.name,
+        accel_layers=accel_layers,
+        host_layers=len(compiled.layers) - accel_layers,
+        compile_seconds=seconds,
         host_seconds=compiled.caller.host_seconds(compiled.inputs, data, _zeros(compiled)),
         machine=machine_name(),
         memory=compiled.memory_model,
+        **counted(compiled, work, compiled.caller.calls(compiled.inputs, data).order),
     )
 
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.backend.tvm.target import NUMPY
-from relay_hw.compare.energy import estimate
-from relay_hw.compare.hardware_cost import counters_of, moved_bytes, shares
+from relay_hw.compare.hardware_cost import counted
 from relay_hw.compare.network import Network, read_network
 from relay_hw.compare.network_work import Work, network_work
 from relay_hw.errors import RelayHwError
@@ -90,7 +89,7 @@ class Bench:
                 host_target=NUMPY,
             )
             found = compile_model(self._network.mod, options, quantized=quantized, calibration=self._setting.sample)
-            return _measured(found, work)
+            return Measured(host=_first_on_host(found), **counted(found, work, found.calls.order))
         except (RelayHwError, AccelError) as error:
             # The name of a configuration is the point's number: the same design has another one in another space.
             return Measured(refused=str(error).replace(design.config.name, "the point"))
@@ -106,25 +105,6 @@ class Bench:
             mod = InferType()(load_json(self._setting.quantized[form], "network"))
             self._integers[form] = mod, network_work(mod)
         return self._integers[form]
-
-
-def _measured(compiled: CompiledModel, work: Work) -> Measured:
-    calls = compiled.calls.order
-    counters, launches, resident_bytes = counters_of(compiled, calls)
-    rows = [row for row in compiled.layers if row.where != HOST]
-    once = sum(row.macs for row in rows)
-    accel_macs = sum(row.macs * calls.count(row.function) for row in rows)
-    accel, host = shares(work, once, accel_macs)
-    return Measured(
-        cycles=counters["CYCLES"],
-        launches=launches,
-        dram_bytes=moved_bytes(counters),
-        resident_bytes=resident_bytes,
-        macs=accel_macs + max(0, work.macs - once),
-        accel_macs=accel_macs,
-        energy=estimate(compiled.config, counters, accel, host),
-        host=_first_on_host(compiled),
-    )
 
 
 def _first_on_host(compiled: CompiledModel) -> str:
