@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,3 +37,16 @@ class Certificate:
     def overflows(self) -> tuple[str, ...]:
         """Layers whose sums are not proved to fit."""
         return tuple(layer.name for layer in self.layers if layer.may_overflow)
+
+
+def summary(proofs: Sequence[Certificate]) -> str:
+    """What is proved, in one sentence."""
+    if not proofs:
+        return "no program was proved to compute what the network says"
+    layers = [layer for proof in proofs for layer in proof.layers]
+    count = sum(proof.output_bytes for proof in proofs)
+    most = max((layer.sum_bits for layer in layers), default=0)
+    wide = ", ".join(name for proof in proofs for name in proof.overflows)
+    sums = f"sums of {wide} may leave {SUM_BITS} bits" if wide else f"every sum fits {most} of {SUM_BITS} bits"
+    what = f"{len(layers)} layer(s) of {len(proofs)} region(s), {count:,} output bytes"
+    return f"proved when compiled: {what}; {sums}"

@@ -55,6 +55,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         strategy=args.quantize or _usual_strategy(args),
         resident=args.resident,
         tune=args.tune,
+        validate=not args.no_validate,
         limits=reading["options"].limits,
         name=model.name,
     )
@@ -354,6 +355,7 @@ def verify_command(args: Namespace, console: Console) -> int:
     from relay_hw.runtime.execute import Executor
     from relay_hw.runtime.opened import usual_device
     from relay_hw.runtime.ports import random_samples
+    from relay_hw.tensorize.certificate import summary
 
     artifact = runnable_build(args)
     rows = artifact.manifest.inputs
@@ -374,10 +376,11 @@ def verify_command(args: Namespace, console: Console) -> int:
         "regions": len(want.regions),
         "ok": problem is None,
         "problem": problem,
+        "proofs": [asdict(proof) for proof in artifact.manifest.proofs],
     }
     found = f"{len(want.regions)} region(s) bit-exact on {args.samples:d} sample(s)"
     text = f"files match their hashes; {found}" if problem is None else problem
-    console.result(row, f"{line(args.build)}: {text}")
+    console.result(row, f"{line(args.build)}: {text}\n{line(summary(artifact.manifest.proofs))}")
     return 0 if problem is None else 1
 
 

@@ -96,6 +96,8 @@ def _add_build_commands(commands: Any) -> None:
     build.add_argument("--memory", type=arg.memory, metavar=MEMORY, help=text)
     text = "seconds to spend searching for faster tiles on the cycle simulator (default 0: off); results are cached"
     build.add_argument("--tune", type=arg.seconds, default=0, metavar="SECONDS", help=text)
+    text = "leave out the proof that programs compute what the network says: a defect of the compiler may go unseen"
+    build.add_argument("--no-validate", action="store_true", help=text)
 
     files = {"model": check_model, "calibration": check_npz_of("calibration data")}
     build.set_defaults(files=files, check=arg.check_variant)

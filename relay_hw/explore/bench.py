@@ -87,6 +87,7 @@ class Bench:
                 memory=design.memory,
                 resident=design.resident,
                 host_target=NUMPY,
+                validate=False,
             )
             found = compile_model(self._network.mod, options, quantized=quantized, calibration=self._setting.sample)
             return Measured(host=_first_on_host(found), **counted(found, work, found.calls.order))

@@ -145,6 +145,7 @@ class CompiledModel:
             reload_cycles=facts.reload_cycles,
             stages=(),
             memory={**facts.memory, HOST_MEMORY: self._buffers()},
+            proofs=facts.proofs,
         )
 
     def __repr__(self) -> str:
@@ -237,7 +238,8 @@ def compile_model(
     caller = Caller(functions["main"], others, _in_segments(partitioned), tuple(on_device), split.batch if split else 1)
     inputs, outputs = inputs_of(made.mod, calibration), outputs_of(mod, made.mod["main"])
     calls = caller.calls(inputs, calibration)
-    request = Request(calls.order, progress, options.resident == "auto", options.tune, options.cache)
+    resident = options.resident == "auto"
+    request = Request(calls.order, progress, resident, options.tune, options.cache, options.validate)
     regions = machine.compile(on_device, request) if on_device else {}
 
     stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, made.mod, partitioned), strict=True))
@@ -266,7 +268,7 @@ def compile_model(
 
 def timed_layers(quantized: IRModule, mod: IRModule, target: Target, resident: str = "auto") -> Compiled:
     """Layers of `quantized`, which was made of `mod`, with their cycles, and the calls of an inference."""
-    options = CompileOptions(target=target, host_target=NUMPY, resident=resident)
+    options = CompileOptions(target=target, host_target=NUMPY, resident=resident, validate=False)
     built = compile_model(mod, options, quantized=quantized)
     return built.layers, built.calls.order
 

@@ -17,6 +17,7 @@ from relay_hw.quantize.recipes import FLOAT
 from relay_hw.support.documents import DocumentError, read_record
 from relay_hw.target.accel.rules import NAME as ACCEL
 from relay_hw.target.records import LayerInfo, RegionInfo
+from relay_hw.tensorize.certificate import Certificate
 
 FORMAT = 8
 KIND = "relay-hw build"
@@ -61,7 +62,7 @@ class Manifest:
     accelerator. `memory_model`: what its programs are made for; `board`: the name of the board with that memory, if one
     was asked for; `files`: SHA-256 by file name; `main` and `functions`: flat functions; `calls`: regions in the order
     in which one inference launches them, and `calls_from`: how that is known; `reload_cycles`: of loads that come again
-    in each.
+    in each; `proofs`: what programs were proved to compute when they were compiled, none where that was left out.
     """
 
     model: str
@@ -83,6 +84,7 @@ class Manifest:
     library: HostLibrary | None = None
     stages: tuple[str, ...] = ()
     memory: Mapping[str, Json] = field(default_factory=dict)
+    proofs: tuple[Certificate, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
 
     def check_accel(self) -> None:
@@ -134,6 +136,7 @@ def manifest_to_json(manifest: Manifest) -> Json:
         "library": None if library is None else asdict(library),
         "stages": list(manifest.stages),
         "memory": dict(manifest.memory),
+        "proofs": [asdict(row) for row in manifest.proofs],
         "files": dict(sorted(manifest.files.items())),
     }
 

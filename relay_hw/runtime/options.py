@@ -46,6 +46,7 @@ class CompileOptions:
     `resident`: "auto" keeps weights on the device between launches where that is faster, "off" never.
     `tune`: seconds to spend searching for faster tiles on the cycle simulator.
     `cache`: folder that earlier results of such searches are read from; by default the user cache directory.
+    `validate`: False leaves out the proof that each program computes what its network says.
     `limits`: on the size of the network.
     `name`: of the model, in the build and its reports.
     """
@@ -60,6 +61,7 @@ class CompileOptions:
     resident: str = "auto"
     tune: float = 0
     cache: Path | None = None
+    validate: bool = True
     limits: Limits = field(default=USUAL_LIMITS)
     name: str = "model"
 

@@ -97,7 +97,8 @@ class Request:
     """Options for compiling regions. `calls`: regions in the order in which one inference launches them.
 
     `resident`: constants may stay on the device between launches; `tune`: seconds to search for faster schedules, whose
-    results are kept in the folder `cache`; `progress` receives long steps. A target may have no use for these.
+    results are kept in the folder `cache`; `validate`: prove what programs compute; `progress` receives long steps. A
+    target may have no use for these.
     """
 
     calls: tuple[str, ...]
@@ -105,6 +106,7 @@ class Request:
     resident: bool = True
     tune: float = 0
     cache: Path | None = None
+    validate: bool = True
 
 
 class Stats(Protocol):

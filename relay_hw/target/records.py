@@ -11,6 +11,7 @@ from typing import Any
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.sim.cycle.traffic import NO_TRAFFIC, Traffic
+from relay_hw.tensorize.certificate import Certificate
 
 Json = Any
 
@@ -64,7 +65,7 @@ class Facts:
 
     `variant`: which of its kind it is, in the words that make it again; `config`: sizes, of our accelerator alone.
     `memory_model` and `board`: what programs are made for; `reload_cycles`: of loads that come again in each inference;
-    `memory`: sections of each region's memory.
+    `memory`: sections of each region's memory; `proofs`: what its programs were proved to compute.
     """
 
     variant: str = ""
@@ -73,6 +74,7 @@ class Facts:
     board: str | None = None
     reload_cycles: int = 0
     memory: Mapping[str, Json] = field(default_factory=dict)
+    proofs: tuple[Certificate, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,8 @@ def _cause(layer: LayerMeaning, own: Seen) -> str:
     parts = _parts(layer)
     best: tuple[int, int, str] | None = None
     for index, vectors in own:
-        other = ~np.isin(vectors.results.numbers, parts.results)
+        # Lanes without a channel have sums that do not depend on inputs.
+        other = ~np.isin(vectors.results.numbers, parts.results) & (vectors.totals.low < vectors.totals.high)
         if not other.any():
             continue
         right = [
@@ -79,18 +80,15 @@ def _cause(layer: LayerMeaning, own: Seen) -> str:
 
 
 def _parts(layer: LayerMeaning) -> _Parts:
-    found: list[tuple[Numbers, Numbers]] = []
-    for expr, value in layer.inside.items():
+    results = np.concatenate([_numbers(value) for value in layer.inside.values()])
+    scaled: list[Numbers] = []
+    sums: list[Numbers] = []
+    for expr in layer.inside:
         if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in ("fixed.requantize", "fixed.add"):
-            total = totals(expr, [_terms(layer.inside, arg) for arg in expr.args])
-            sums = layer.inside[expr.args[0]]
-            found.append((total.numbers.reshape(-1), _numbers(sums)))
-        elif isinstance(value, Terms):
-            found.append((_numbers(value), _numbers(value)))
-    inner = [_numbers(value) for value in layer.inside.values()]
-    return _Parts(
-        np.concatenate(inner), np.concatenate([total for total, _ in found]), np.concatenate([s for _, s in found])
-    )
+            scaled.append(_numbers(totals(expr, [_terms(layer.inside, arg) for arg in expr.args])))
+            sums.append(_numbers(layer.inside[expr.args[0]]))
+    # Layers that only move or compare have no sums but what they read.
+    return _Parts(results, np.concatenate(scaled or [results]), np.concatenate(sums or [results]))
 
 
 def _terms(inside: Mapping[Expr, Value], expr: Expr) -> Terms:

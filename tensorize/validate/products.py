@@ -95,11 +95,21 @@ def _product(state: Memories, src: Numbers, tiles: Numbers, entries: int, nibble
         return _constant_product(left, weights.transpose(0, 2, 1).reshape(-1, weights.shape[1]), entries * lanes)
     if state.config.wgt_bits != 8:
         raise Failure("activations must be no weights of fewer than 8 bits")
-    columns = right.numbers.transpose(0, 2, 1).reshape(-1, right.shape[1])
+    columns = right.transpose(0, 2, 1).reshape(-1, right.shape[1])
+    if (left.low == left.high).all():
+        return _selected(left.low.astype(np.int64), columns)
     bound = 128 * 128 * places.shape[1]
-    numbers = wide_product(left.numbers, columns)
+    numbers = wide_product(left.numbers, columns.numbers)
     found = Terms(numbers, np.full(numbers.shape, -bound), np.full(numbers.shape, bound))
     return found, found.high
+
+
+def _selected(left: Numbers, right: Terms) -> tuple[Terms, Numbers]:
+    """Products of constants [n, k], such as an identity matrix, and activations that lie as weights [k, m]."""
+    up, down = (part.astype(np.float64) for part in (np.maximum(left, 0), np.minimum(left, 0)))
+    low, high = up @ right.low + down @ right.high, up @ right.high + down @ right.low
+    found = Terms(product(right.numbers.T, left.T).T, low.astype(np.int64), high.astype(np.int64))
+    return found, ((up - down) @ magnitude(right)).astype(np.int64)
 
 
 def _constant_product(left: Terms, weights: Numbers, lanes: int) -> tuple[Terms, Numbers]:

@@ -27,12 +27,13 @@ Segments = dict[str, tensorize.Segment]
 @dataclass(frozen=True, slots=True)
 class Builder:
     """Compiles one region after the other. `choosers`: each chooses tiles, and the fastest program wins: what is best
-    for each layer alone need not be best for all together."""
+    for each layer alone need not be best for all together. `validate`: prove what the programs compute."""
 
     target: Target
     memory: MemoryModel
     choosers: Sequence[Chooser]
     progress: Progress
+    validate: bool
 
     def segments(self, functions: Mapping[str, Function], resident: bool, calls: Sequence[str]) -> Segments:
         """A segment for each function. `resident`: constants may stay on the device if that makes an inference faster.
@@ -40,10 +41,15 @@ class Builder:
         `calls`: regions in the order in which an inference launches them. Raises TensorizeError.
         """
         plans = {name: self._plan(name, function, resident) for name, function in functions.items()}
-        if not resident:
-            return {name: plan.segment(plan.plain) for name, plan in plans.items()}
-        chosen = self._chosen(plans, calls)
-        return {name: plan.checked(chosen[name]) for name, plan in plans.items()}
+        if resident:
+            chosen = self._chosen(plans, calls)
+        else:
+            chosen = {name: plan.candidate(plan.plain) for name, plan in plans.items()}
+        checked = {name: plan.checked(chosen[name]) for name, plan in plans.items()}
+        if not self.validate:
+            return checked
+        self.progress.started("proving what the programs compute")
+        return {name: plan.proved(checked[name]) for name, plan in plans.items()}
 
     def _chosen(self, plans: Mapping[str, tensorize.Plan], calls: Sequence[str]) -> Segments:
         """The candidates with the fastest inference."""

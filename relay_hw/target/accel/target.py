@@ -77,7 +77,7 @@ class AccelTarget(AccelOperators):
             tuner = Tuner(self.timed, request.cache)
             tuner.search(functions.values(), request.tune, request.progress)
             choosers.append(tuner)
-        builder = Builder(self.timed, self.memory_model, choosers, request.progress)
+        builder = Builder(self.timed, self.memory_model, choosers, request.progress, request.validate)
         return builder.segments(functions, request.resident, request.calls)
 
     def layers(self, records: Sequence[PartitionRecord], regions: Mapping[str, Region]) -> tuple[LayerInfo, ...]:
@@ -96,6 +96,7 @@ class AccelTarget(AccelOperators):
             board=self.board,
             reload_cycles=reloads.reload_cycles(self.config, programs, self.memory_model),
             memory={name: _memory_map(program) for name, program in programs.items()},
+            proofs=tuple(segment.certificate for segment in segments.values() if segment.certificate),
         )
 
     def check(self, row: RegionInfo, program: bytes) -> None:

@@ -131,7 +131,13 @@ def test_profile(folder: Path, capsys: Captured) -> None:
     assert main(["profile", str(folder / "build"), "--device", "cycle"]) == 0
     text = capsys.readouterr().out
     assert "conv_a" in text and "total" in text and "report.html" in text
-    assert ask(capsys, "verify", folder / "build")["ok"] is True
+    row = ask(capsys, "verify", folder / "build")
+    assert row["ok"] is True
+    (proof,) = row["proofs"]
+    assert len(proof["layers"]) == sum(layer["where"] == "accel" for layer in stored["layers"])
+    assert main(["verify", str(folder / "build")]) == 0
+    text = capsys.readouterr().out
+    assert f"proved when compiled: {len(proof['layers'])} layer(s) of 1 region(s), " in text
 
 
 def test_segments_of_a_run_are_timed(folder: Path, capsys: Captured) -> None:
