@@ -118,6 +118,9 @@ test-benches: $(READY) ## every bench of a Verilog module, in every shape, with 
 test-cost: $(READY) ## recipes of CONTRIBUTING.md on a copy of the sources: files counted, changes tested, one operation in Verilog (minutes)
 	$(BIN)/python -m pytest -q -s -m "long or not long" tests/cost_of_change $(FLAGS)
 
+test-vta: $(READY) ## ResNet-18 for three VTAs on their simulator against the interpreter (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/vta $(FLAGS)
+
 test-axi: $(READY) ## random programs on memories that order, delay, refuse or never end what AXI lets them (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_axi.py $(FLAGS)
 

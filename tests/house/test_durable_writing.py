@@ -36,6 +36,7 @@ WRITERS = {
     "accel/sim/bench/bench_acc_mem.py": "the bytes of a memory",
     "accel/sim/bench/runner.py": "in a folder of a test",
     "relay_hw/compare/store.py": "into memory",
+    "relay_hw/vta/board.py": "on a board, without this package",
     "relay_hw/runtime/untrusted.py": "in a temporary folder",
 }
 

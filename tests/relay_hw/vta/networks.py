@@ -11,14 +11,14 @@ from relay_hw.ir.module import IRModule
 from relay_hw.transform import InferType
 
 
-def weight(rng: np.random.Generator, *shape: int) -> Constant:
-    return op.const(rng.integers(-128, 128, shape).astype("int8"))
+def weight(rng: np.random.Generator, *shape: int, most: int = 128) -> Constant:
+    return op.const(rng.integers(-most, most, shape).astype("int8"))
 
 
 def scaled(rng: np.random.Generator, sums: Expr, channels: int, low: int = -128, alike: bool = True) -> Call:
-    """Requantized by shifts, one for all channels or one for each, at times to the left."""
+    """Requantized by shifts, one for all channels or one for each; few results are clipped."""
     bias = op.const(rng.integers(-2000, 2000, channels).astype("int32"))
-    shifts = [9] if alike else [int(n) for n in rng.integers(3, 25, channels)]
+    shifts = [11] if alike else [int(n) for n in rng.integers(3, 25, channels)]
     multipliers = [1] if alike else [1 << int(n) for n in rng.integers(0, 3, channels)]
     return op.fixed.requantize(sums, bias, multipliers, shifts, a_min=low, zero_point=0 if alike else 3)
 
@@ -38,13 +38,29 @@ def mixed(size: int = 17, given: int = 20, channels: int = 40, batch: int = 1) -
     return InferType()(IRModule({"main": Function([x], op.fixed.requantize(sums, zeros, [1], [2]))}))
 
 
+def sensitive(size: int = 9, channels: int = 32) -> IRModule:
+    """Small weights and shifts: results of data within [-8, 8] change with every term of a sum."""
+    rng = np.random.default_rng(size)
+    x = relay.var("x", shape=(1, 16, size, size), dtype="int8")
+    bias = lambda: op.const(rng.integers(-20, 20, channels).astype("int32"))  # noqa: E731
+    conv = lambda data, given, **attrs: op.nn.conv2d(  # noqa: E731
+        data, weight(rng, channels, given, 3, 3, most=2), padding=(1, 1), out_dtype="int32", **attrs
+    )
+    first = op.fixed.requantize(conv(x, 16), bias(), [1], [3])
+    second = op.fixed.requantize(
+        conv(first, channels, strides=(2, 2)), bias(), [1] * channels, [4, 5] * (channels // 2)
+    )
+    pooled = op.nn.max_pool2d(first, pool_size=(3, 3), strides=(2, 2), padding=(1, 1))
+    return InferType()(IRModule({"main": Function([x], op.fixed.add(second, pooled, 1, 2, 1))}))
+
+
 def dense(inputs: int = 100, outputs: int = 37, batch: int = 3) -> IRModule:
     """Two dense layers; of the first one, one channel has the factor 0."""
     rng = np.random.default_rng(inputs)
     x = relay.var("x", shape=(batch, inputs), dtype="int8")
     bias = op.const(rng.integers(-2000, 2000, outputs).astype("int32"))
     sums = op.nn.dense(x, weight(rng, outputs, inputs), out_dtype="int32")
-    first = op.fixed.requantize(sums, bias, [0] + [1] * (outputs - 1), [9] * outputs)
+    first = op.fixed.requantize(sums, bias, [0] + [1] * (outputs - 1), [11] * outputs)
     last = scaled(rng, op.nn.dense(first, weight(rng, 5, outputs), out_dtype="int32"), 5)
     return InferType()(IRModule({"main": Function([x], last)}))
 
