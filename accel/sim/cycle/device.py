@@ -50,7 +50,11 @@ class CycleDevice:
         return self._functional.read(offset, size)
 
     def launch(self, stream: SectionKind = SectionKind.PROGRAM) -> LaunchStats:
-        """See `Device.launch`. Faults are those of the functional simulator; without data only EncodeError comes."""
+        """See `Device.launch`. Faults are those of the functional simulator; without data only EncodeError comes.
+
+        Two units in one accumulator bank at once, a fault of the hardware, are not seen: programs keep them apart by
+        tokens, which `tensorize/emit/check.py` proves of those that are compiled.
+        """
         if self._program is None:
             raise AccelError("a program must be loaded before it is launched")
         begin = time.perf_counter()

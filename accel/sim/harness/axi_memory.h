@@ -358,10 +358,12 @@ private:
     void hold_w() {
         std::memcpy(held_data_, &top_.m_axi_wdata, BUS);
         held_last_ = top_.m_axi_wlast;
+        held_strobes_ = top_.m_axi_wstrb;
     }
 
     void check_w_stable(uint64_t t) {
-        if (std::memcmp(held_data_, &top_.m_axi_wdata, BUS) || held_last_ != bool(top_.m_axi_wlast))
+        if (std::memcmp(held_data_, &top_.m_axi_wdata, BUS) || held_last_ != bool(top_.m_axi_wlast) ||
+            held_strobes_ != top_.m_axi_wstrb)
             report_.fail(t, "W: data must be stable while it waits");
     }
 
@@ -382,6 +384,7 @@ private:
     bool ar_held_ = false, aw_held_ = false, w_held_ = false, held_last_ = false;
     Address ar_{}, aw_{};
     uint8_t held_data_[BUS] = {};
+    uint64_t held_strobes_ = 0;
     Random random_;
     uint32_t stall_[5] = {};
     Sdram sdram_;

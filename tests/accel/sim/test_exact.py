@@ -28,7 +28,16 @@ SHIPPED = [load_config(name) for name in config_names()]
 HALF = replace(TINY, name="half", block_in=32, wgt_bits=4, out_lanes=2)
 # Every limit of the bus at its smallest; blocks longer than high, a wide bus and one lane; blocks higher than long.
 ODD = [
-    replace(TINY, name="smallest", burst_beats=2, read_outstanding=1, write_outstanding=1, queue_depth=2, out_lanes=1),
+    replace(
+        TINY,
+        name="smallest",
+        acc_banks=1,
+        burst_beats=1,
+        read_outstanding=1,
+        write_outstanding=1,
+        queue_depth=2,
+        out_lanes=1,
+    ),
     replace(TINY, name="long", block_in=16, axi_data_bits=128, out_lanes=1, acc_banks=8, write_outstanding=2),
     HALF,
     replace(

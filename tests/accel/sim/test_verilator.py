@@ -95,12 +95,27 @@ def test_cycles_follow_the_memory_model(probe: Path, latency: int, beats: int) -
         (14, 4096, 8, "AR: id must be 0, not 1"),
         (15, 4096, 8, "AW: lock, cache, prot must be 0, 3, 0, not 0, 3, 4"),
         (16, 4096, 8, "AR: lock, cache, prot must be 0, 3, 0, not 1, 3, 0"),
+        (18, 4096, 8, "AW: size must be 8 bytes, not 2"),
+        (19, 4096, 8, "AW: burst must be INCR, not 0"),
+        (20, 4096, 8, "AW: burst must have at most 64 beats, not 128"),
+        (21, 4096, 8, "AW: address 0x10000002 must be aligned"),
+        (22, 4096, 8, "AW: burst at 0x10000ff8 of 64 bytes must not cross a 4 KiB boundary"),
+        (23, 4096, 8, "AW: burst at 0x10004000 of 64 bytes must lie in the window"),
+        (24, 4096, 8, "AW: lock, cache, prot must be 0, 3, 0, not 1, 3, 0"),
+        (25, 4096, 8, "AW: lock, cache, prot must be 0, 3, 0, not 0, 0, 0"),
+        (26, 4096, 8, "AR: lock, cache, prot must be 0, 3, 0, not 0, 3, 2"),
+        (27, 4096, 8, "AR: lock, cache, prot must be 0, 3, 0, not 0, 15, 0"),
+        (32, 4096, 64, "AW: at most 16 bursts may be outstanding, not 17"),
+        (33, 4096, 8, "AXI-Lite: write must be answered OKAY, not 2"),
+        (36, 4096, 8, "AR: burst must be INCR, not 2"),
         (8, 4096, 8, "AXI-Lite: no response at register 0xc"),
     ],
 )
 def test_broken_rules_are_reported(probe: Path, rule: int, offset: int, beats: int, sentence: str) -> None:
     with pytest.raises(ProtocolError, match=r"\(clock cycle \d+\)$") as told:
-        start(probe, rule, offset, beats, MemoryModel(latency=200, read_outstanding=64))[0].run(10_000)
+        start(probe, rule, offset, beats, MemoryModel(latency=200, read_outstanding=64, write_outstanding=64))[0].run(
+            10_000
+        )
     assert str(told.value).startswith(sentence)
 
 
@@ -111,6 +126,8 @@ def test_broken_rules_are_reported(probe: Path, rule: int, offset: int, beats: i
         (7, "AR: address must be stable while it waits"),
         (10, "W: data must be stable while it waits"),
         (11, "AW: valid must stay high until ready"),
+        (28, "AW: address must be stable while it waits"),
+        (29, "W: valid must stay high until ready"),
     ],
 )
 def test_instability_is_reported_under_stalls(probe: Path, rule: int, sentence: str) -> None:
@@ -123,8 +140,37 @@ def test_instability_is_reported_under_stalls(probe: Path, rule: int, sentence: 
     assert told == {sentence}
 
 
-def test_a_valid_in_reset_is_reported(probe: Path) -> None:
-    model, _ = start(probe, 17)
+@pytest.mark.parametrize(
+    ("rule", "sentence", "at_once"),
+    [
+        (30, "W: data must be stable while it waits", "W: last must be"),
+        (31, "W: data must be stable while it waits", "W: strobes must all be set, not 0xfe"),
+        (35, "AR: address must be stable while it waits", "W: last must be"),
+        (37, "AR: address must be stable while it waits", "AR: id must be 0, not 1"),
+        (40, "AR: address must be stable while it waits", "AR: size must be 8 bytes, not 1"),
+    ],
+)
+def test_every_field_that_waits_is_stable(probe: Path, rule: int, sentence: str, at_once: str) -> None:
+    """Where it is taken while it is wrong, the rule of the field itself speaks first."""
+    found: set[str] = set()
+    for seed in range(1, 40):
+        try:
+            start(probe, rule, seed=seed)[0].run(5_000)
+        except ProtocolError as error:
+            found.add(str(error).split(" (clock")[0])
+    assert sentence in found
+    assert all(text.startswith(at_once) for text in found - {sentence})
+
+
+def test_a_read_of_a_register_that_is_refused_is_reported(probe: Path) -> None:
+    model, _ = start(probe, 34)
+    with pytest.raises(ProtocolError, match="AXI-Lite: read must be answered OKAY, not 3"):
+        model.read_register(CYCLES)
+
+
+@pytest.mark.parametrize("rule", [17, 38, 39])
+def test_a_valid_in_reset_is_reported(probe: Path, rule: int) -> None:
+    model, _ = start(probe, rule)
     with pytest.raises(ProtocolError, match="AXI: valid must be low in reset"):
         model.reset()
 

@@ -1,9 +1,9 @@
 """Random programs that stress timing: bursts of every shape, padding, queues that fill, tokens, holds between units.
 
 They are legal on every configuration and never meet in an accumulator bank: COMPUTE keeps to the first two quarters
-of the accumulator, OUTPUT to the third, LOAD to the fourth; where these two share a bank, only one of them writes in a
-program. Micro-ops are alike, whatever the data are, and so legal in every mode of GEMM: the mask of MAX is one tap, the
-weights are of entry 1 at most.
+of the accumulator, OUTPUT to the third, LOAD to the fourth; where these two share a bank, only one of them writes in
+a program. One bank is that of COMPUTE or of the other two. Micro-ops are alike, whatever the data are, and so legal
+in every mode of GEMM: the mask of MAX is one tap, the weights are of entry 1 at most.
 """
 
 from __future__ import annotations
@@ -38,6 +38,11 @@ class ProgramMaker:
         self._writers = {Unit.LOAD, Unit.OUTPUT}
         if config.acc_banks < 4:
             self._writers.remove(Unit(self._one_of(Unit.LOAD, Unit.OUTPUT)))
+        self._units = [*Unit]
+        if config.acc_banks == 1:
+            self._units.remove(Unit(self._one_of(Unit.COMPUTE, Unit.OUTPUT)))
+            if Unit.COMPUTE in self._units:
+                self._writers.clear()
 
     def program(self, instructions: int) -> Program:
         """`instructions` random ones and FINISH, at a random offset."""
@@ -51,7 +56,7 @@ class ProgramMaker:
         listed: list[Instr] = [(Op.LOAD, {"mem": Mem.UOP, "dram": UOPS, "z": granules, "set": 1 << READY})]
         waiting = 1 << READY
         for _ in range(instructions):
-            unit = Unit(self._one_of(*Unit))
+            unit = Unit(self._one_of(*self._units))
             op, values = makers[unit]()
             tokens = self._dependencies(unit)
             if unit is Unit.COMPUTE:
