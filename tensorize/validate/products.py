@@ -20,6 +20,7 @@ from relay_hw.tensorize.validate.terms import (
     PRIME,
     Numbers,
     Terms,
+    constants,
     magnitude,
     maximum,
     mix,
@@ -92,7 +93,10 @@ def _product(state: Memories, src: Numbers, tiles: Numbers, entries: int, nibble
     right = _tiles(state, tiles)
     if (right.low == right.high).all():
         weights = _weights(state, right.low, nibble)[:, :, : entries * lanes]
-        return _constant_product(left, weights.transpose(0, 2, 1).reshape(-1, weights.shape[1]), entries * lanes)
+        columns = weights.transpose(0, 2, 1).reshape(-1, weights.shape[1])
+        if (left.low == left.high).all():
+            return _selected(left.low.astype(np.int64), constants(columns))
+        return _constant_product(left, columns, entries * lanes)
     if state.config.wgt_bits != 8:
         raise Failure("activations must be no weights of fewer than 8 bits")
     columns = right.transpose(0, 2, 1).reshape(-1, right.shape[1])

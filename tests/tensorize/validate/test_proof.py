@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from relay_hw import op
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.accel.isa.program import Instr, Program, SectionKind, encode_instructions
 from relay_hw.accel.isa.spec import Mem, Op
@@ -191,3 +192,12 @@ def test_sums_that_may_overflow_are_named(kit: SimpleNamespace) -> None:
         most = int((128 * weights + np.abs(biases.astype(int))).max())
         assert found.layers[0].sum_bits == most.bit_length() + 1
         assert found.overflows == (("0:conv2d",) if most >= 1 << 31 else ())
+
+
+def test_constants_among_activations_are_proved(kit: SimpleNamespace) -> None:
+    """What two clips leave is 0; it lies as weights beside a matrix of constants."""
+    config = target_for("default")
+    build = kit.Regions(0, config)
+    x = build.clip(build.clip(build.tensor(1, 16, 32), -10, 0), 0, 60)
+    function = build.function(build.move(lambda a: op.transpose(a, (0, 2, 1)), x))
+    validate(function, compile_function(function, config, "accel_0"), config)
