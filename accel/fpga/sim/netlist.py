@@ -6,7 +6,6 @@ That the models are as silicon is not proven; tests hold them to the forms that 
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -33,9 +32,11 @@ _MODELS: Final = {
 NETLIST: Final = "netlist.v"
 
 
-def cell_models(family: Family) -> tuple[Path, ...]:
-    """Models of a family's cells, those that netlists of logic hold."""
-    return tuple(Path(__file__).parent / family.value / f"{name}.v" for name in _MODELS[family])
+def cell_models(part: Part) -> dict[str, str]:
+    """Models of a part's cells, those that netlists of logic hold: texts by file name."""
+    series = "`define GOWIN_5A\n" if part.flag.startswith("GW5A") else ""
+    folder = Path(__file__).parent / part.family.value
+    return {f"{name}.v": series + (folder / f"{name}.v").read_text() for name in _MODELS[part.family]}
 
 
 def netlist_verilog(design: Design, folder: Path, progress: Progress = SILENT) -> str:
@@ -49,8 +50,7 @@ def netlist_verilog(design: Design, folder: Path, progress: Progress = SILENT) -
 
 def netlist_board(soc: Soc, folder: Path, progress: Progress = SILENT) -> BoardModel:
     """The simulated netlist of a SoC for a bare part. Raises FlowError."""
-    cells = {path.name: path.read_text() for path in cell_models(soc.design.part.family)}
-    files = {NETLIST: netlist_verilog(soc.design, folder, progress), **cells}
+    files = {NETLIST: netlist_verilog(soc.design, folder, progress), **cell_models(soc.design.part)}
     # Megabytes of C++, run for seconds.
     return BoardModel(soc.design.top, files, level="-O1")
 
@@ -67,10 +67,10 @@ def netlist_rtl(config: AccelConfig, part: Part, folder: Path, target: Path, pro
     target.mkdir(parents=True, exist_ok=True)
     (target / NETLIST).write_text(text)
     (target / "vta_top.v").write_text(_top(config))
-    models = cell_models(part.family)
-    for path in models:
-        shutil.copyfile(path, target / path.name)
-    names = [path.name for path in models] + [NETLIST, "vta_top.v"]
+    models = cell_models(part)
+    for name, model in models.items():
+        (target / name).write_text(model)
+    names = [*models, NETLIST, "vta_top.v"]
     (target / "filelist.f").write_text("".join(f"{name}\n" for name in names))
     return target
 

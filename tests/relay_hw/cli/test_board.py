@@ -59,7 +59,7 @@ def test_the_mnist_network_on_the_whole_system(
 
 @pytest.mark.long
 @needs_yosys
-@pytest.mark.parametrize("part", ["lfe5u-25f", "gw2a-18c"])
+@pytest.mark.parametrize("part", ["lfe5u-25f", "gw2a-18c", "gw5ast-138c"])
 def test_the_mnist_network_on_the_netlist(part: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What placement gets for either family, with models of its cells, leaves the bytes of the functional simulator."""
     config = load_config("tiny")

@@ -1,7 +1,8 @@
 // Model of Gowin's block RAM with a port that writes (A) and one that reads (B) for simulation: 512 words of 36 bits, with
 // an enable for each nine of them in the place of low address bits.
 // A read of a word that is written at that edge gets garbage: the chip promises nothing there.
-// Contract: both ports have one clock and 36 bits, no output registers and no block selects.
+// Contract: both ports have one clock and 36 bits, no output registers and no block selects. On Arora V (GOWIN_5A) both
+// have one reset.
 `timescale 1ns / 1ps
 `default_nettype none
 
@@ -79,13 +80,17 @@ module SDPX9B #(
 ) (
     input  wire        CLKA,
     input  wire        CEA,
+`ifdef GOWIN_5A
+    input  wire        RESET,
+`else
     input  wire        RESETA,
+    input  wire        RESETB,
+`endif
     input  wire [13:0] ADA,
     input  wire [35:0] DI,
     input  wire [ 2:0] BLKSELA,
     input  wire        CLKB,
     input  wire        CEB,
-    input  wire        RESETB,
     input  wire        OCE,
     input  wire [13:0] ADB,
     input  wire [ 2:0] BLKSELB,
@@ -120,6 +125,12 @@ module SDPX9B #(
     read_q = 36'd0;
   end
 
+`ifdef GOWIN_5A
+  wire reset = RESET;
+`else
+  wire reset = RESETB;
+  wire unused_a = RESETA;
+`endif
   wire [8:0] write_at = ADA[13:5];
   wire [8:0] read_at = ADB[13:5];
   wire [35:0] set = {{9{ADA[3]}}, {9{ADA[2]}}, {9{ADA[1]}}, {9{ADA[0]}}};
@@ -127,12 +138,12 @@ module SDPX9B #(
 
   always @(posedge CLKA) begin
     if (CEA) words_q[write_at] <= words_q[write_at] & ~set | DI & set;
-    if (RESETB) read_q <= 36'd0;
+    if (reset) read_q <= 36'd0;
     else if (CEB) read_q <= words_q[read_at] ^ met;
   end
 
-  assign DO = (RESET_MODE == "ASYNC" && RESETB) ? 36'd0 : read_q;
-  wire unused = &{1'b0, CLKB, RESETA, BLKSELA, BLKSELB, OCE, ADA[4], ADB[4:0]};
+  assign DO = (RESET_MODE == "ASYNC" && reset) ? 36'd0 : read_q;
+  wire unused = &{1'b0, CLKB, BLKSELA, BLKSELB, OCE, ADA[4], ADB[4:0]};
 endmodule
 
 `default_nettype wire

@@ -85,8 +85,7 @@ def test_a_small_system_answers_as_its_source(part: str, found: tuple[str, ...],
     design = Design("echo", "echo", files, find_part(part), "", 25)
     text = netlist_verilog(design, tmp_path)
     assert all(cell in text for cell in found) and "vta_fifo #" not in text
-    models = {path.name: path.read_text() for path in cell_models(design.part.family)}
-    netlist = BoardModel("echo", {NETLIST: text, **models}, level="-O1")
+    netlist = BoardModel("echo", {NETLIST: text, **cell_models(design.part)}, level="-O1")
     sent = bytes(range(1, 200, 7))
     answers: list[bytes] = []
     for model in (BoardModel("echo", files), netlist):
