@@ -30,6 +30,11 @@ def config(text: str) -> str:
     return text
 
 
+def variant(text: str) -> str:
+    """The name or file of a configuration of the target, which `check_variant` asks when the target is known."""
+    return text
+
+
 def check_variant(args: Namespace) -> None:
     """Whether the target has the configuration that is asked for: names of `accel`, or what another one knows.
 

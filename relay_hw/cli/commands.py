@@ -76,7 +76,7 @@ def _add_build_commands(commands: Any) -> None:
     build.add_argument("model", type=Path, metavar="MODEL")
     build.add_argument("-o", "--output", type=arg.new_build, required=True, metavar="BUILD", help="folder to write")
     text = "accelerator (default: default, or the board's usual one)"
-    build.add_argument("--config", metavar="NAME|FILE", help=text)
+    build.add_argument("--config", type=arg.variant, metavar="NAME|FILE", help=text)
     text = "target to compile for (default accel, this package's accelerator); relay-hw doctor lists them"
     build.add_argument("--target", type=arg.target, metavar="NAME", help=text)
     add_board(build)

@@ -18,6 +18,7 @@ from relay_hw.cli.console import Console
 _NAMES: Final[dict[Callable[[str], object], str]] = {
     arg.config: "configs",
     arg.configs: "configs",
+    arg.variant: "configs",
     arg.strategy: "strategies",
     arg.strategies: "strategies",
     arg.board: "boards",

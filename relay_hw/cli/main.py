@@ -87,13 +87,13 @@ def _command(name: str) -> Callable[[Namespace, Console], int]:
 
 
 def _check(args: Namespace) -> None:
-    """Check input files, and options together, before anything is imported for the command. Raises RelayHwError."""
+    """Check options together, and input files, before anything is imported for the command. Raises RelayHwError."""
+    if "check" in args:
+        args.check(args)
     for name, check in args.files.items():
         path = getattr(args, name)
         if path is not None:
             check(path)
-    if "check" in args:
-        args.check(args)
 
 
 if __name__ == "__main__":
