@@ -23,6 +23,7 @@ DRIVER = "libcuda.so.1"
 # Shared memory of a block by default; more needs an attribute of the kernel.
 PLAIN_SHARED_BYTES = 48 * 1024
 MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+CAPABILITY_MAJOR, CAPABILITY_MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR
 
 
 def find_nvcc() -> str | None:
@@ -47,6 +48,17 @@ def compile_source(source: Path, binary: Path, target: HostTarget) -> None:
             (line for line in lines if "error" in line or "fatal" in line), lines[0] if lines else "no reason"
         )
         raise UnsupportedError(f"nvcc must be able to compile the host operators for {target.gpu}: {reason.strip()}")
+
+
+def find_gpu() -> str:
+    """The architecture of the first GPU, such as `sm_90`. Raises UnsupportedError without a driver or a GPU."""
+    driver = _open_driver()
+    _check(driver, "cuInit", 0)
+    device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
+    _check(driver, "cuDeviceGet", ctypes.byref(device), 0)
+    _check(driver, "cuDeviceGetAttribute", ctypes.byref(major), CAPABILITY_MAJOR, device)
+    _check(driver, "cuDeviceGetAttribute", ctypes.byref(minor), CAPABILITY_MINOR, device)
+    return f"sm_{major.value}{minor.value}"
 
 
 class CudaLauncher:
@@ -96,12 +108,7 @@ class CudaLauncher:
         return self._kernels[step.kernel]
 
     def _check(self, name: str, *args: Any) -> None:
-        status = getattr(self._driver, name)(*args)
-        if status:
-            text = ctypes.c_char_p()
-            self._driver.cuGetErrorString(status, ctypes.byref(text))
-            reason = text.value.decode() if text.value else f"error {status}"
-            raise UnsupportedError(f"the GPU must be able to run host operators compiled for cuda: {name}: {reason}")
+        _check(self._driver, name, *args)
 
 
 def _open_driver() -> Any:
@@ -112,6 +119,15 @@ def _open_driver() -> Any:
             "an NVIDIA GPU and its driver must be at hand to run host operators compiled for cuda; "
             f"{DRIVER} is not found: compile the model with --host llvm"
         ) from None
+
+
+def _check(driver: Any, name: str, *args: Any) -> None:
+    status = getattr(driver, name)(*args)
+    if status:
+        text = ctypes.c_char_p()
+        driver.cuGetErrorString(status, ctypes.byref(text))
+        reason = text.value.decode() if text.value else f"error {status}"
+        raise UnsupportedError(f"the GPU must be able to run host operators compiled for cuda: {name}: {reason}")
 
 
 def _binary(plan: Plan, folder: Path) -> bytes:

@@ -12,6 +12,10 @@ static int contexts = 0;
 extern "C" {
 int cuInit(unsigned flags) { return flags ? 1 : 0; }
 int cuDeviceGet(int *device, int ordinal) { *device = 7; return ordinal ? 101 : 0; }
+int cuDeviceGetAttribute(int *value, int attribute, int device) {
+    *value = attribute == 75 ? 8 : 6;  // 75, 76: compute capability
+    return device == 7 ? 0 : 101;
+}
 int cuDevicePrimaryCtxRetain(void **context, int device) { *context = &contexts; return device == 7 ? 0 : 101; }
 int cuCtxSetCurrent(void *context) { contexts++; return context == &contexts ? 0 : 201; }
 int cuModuleLoadData(void **module, const char *image) {

@@ -114,3 +114,8 @@ def test_what_the_driver_refuses_is_said(build: Path) -> None:
     (build.parent / "host.fatbin").write_bytes(b"nothing\0")
     with pytest.raises(UnsupportedError, match="cuda: cuModuleLoadData: no such thing"):
         load_plan(build, {})
+
+
+def test_the_architecture_of_the_gpu(driver: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "DRIVER", str(driver))
+    assert cuda.find_gpu() == "sm_86"

@@ -8,22 +8,13 @@ import numpy as np
 import pytest
 
 import relay_hw as relay
-from relay_hw.backend.gpu import opencl
 from relay_hw.backend.tvm import is_installed
 from relay_hw.cli.main import main
-from relay_hw.errors import UnsupportedError
 from relay_hw.runtime.artifact import load_artifact
+from tests.relay_hw.backend.gpus import HOSTS, host_target
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="TVM is not installed")
 MNIST = Path(__file__).parents[3] / "examples" / "mnist_cnn.onnx"
-
-
-def no_opencl() -> str:
-    try:
-        opencl.find_device()
-    except UnsupportedError as error:
-        return str(error)
-    return ""
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +50,15 @@ def test_without_the_accelerator(by_llvm: Path, data: Path, tmp_path: Path) -> N
     np.testing.assert_array_equal(run(by_llvm, data), run(with_device, data))
 
 
-@pytest.mark.skipif(bool(no_opencl()), reason=no_opencl())
-def test_opencl_equals_llvm_byte_for_byte(by_llvm: Path, data: Path, tmp_path: Path) -> None:
-    build = compiled(tmp_path / "opencl", data, "--no-accel", "--host", "opencl")
+@pytest.mark.parametrize("kind", HOSTS)
+def test_a_gpu_equals_llvm_byte_for_byte(kind: str, by_llvm: Path, data: Path, tmp_path: Path) -> None:
+    target = host_target(kind)
+    options = ["--host-target", target.gpu] if target.gpu else []
+    build = compiled(tmp_path / kind, data, "--no-accel", "--host", kind, *options)
     manifest = load_artifact(build).manifest
-    assert manifest.library is not None and manifest.library.target == "opencl"
-    assert (build / "host.cl").is_file() and "host.cl" in manifest.files
+    assert manifest.library is not None and manifest.library.target == str(target)
+    source = {"opencl": "host.cl", "cuda": "host.cu"}[kind]
+    assert (build / source).is_file() and source in manifest.files
     assert run(build, data).tobytes() == run(by_llvm, data).tobytes()
 
 
@@ -79,8 +73,8 @@ def test_a_cuda_build_keeps_its_source(data: Path, tmp_path: Path, capsys: pytes
         assert "to run host operators compiled for cuda" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(bool(no_opencl()), reason=no_opencl())
-def test_a_float_network_by_relay_build(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", HOSTS)
+def test_a_float_network_by_relay_build(kind: str, tmp_path: Path) -> None:
     import relay_hw as relay
     from relay_hw.interp.evaluate import Interpreter
     from relay_hw.runtime.models import load_model
@@ -88,7 +82,7 @@ def test_a_float_network_by_relay_build(tmp_path: Path) -> None:
 
     model = load_model(save_plain(tmp_path / "plain.onnx"))
     x = np.random.default_rng(3).normal(size=(1, *SHAPE)).astype(np.float32)
-    module = relay.build(model.mod, "opencl", model.params)
+    module = relay.build(model.mod, host_target(kind), model.params)
     module.set_input("image", x)
     module.run()
     want = Interpreter(model.mod).call_global("main", {"image": x, **model.params})
