@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     __version__: str
     from relay_hw import (
         analysis,
+        compare,
         dataflow_pattern,
+        explore,
         frontend,
         interp,
         op,
@@ -70,8 +72,8 @@ if TYPE_CHECKING:
     from relay_hw.text import print_expr as astext
 
 _SUBMODULES = frozenset(
-    ("analysis", "backend", "build_module", "compat", "dataflow_pattern", "frontend", "interp", "op", "prelude")
-    + ("qnn", "quantize", "report", "runtime", "text", "transform")
+    ("analysis", "backend", "build_module", "compare", "compat", "dataflow_pattern", "explore", "frontend", "interp")
+    + ("op", "prelude", "qnn", "quantize", "report", "runtime", "text", "transform")
 )
 
 _NODES = (
@@ -157,9 +159,11 @@ __all__ = [
     "analysis",
     "astext",
     "build",
+    "compare",
     "const",
     "create_executor",
     "dataflow_pattern",
+    "explore",
     "fromtext",
     "frontend",
     "interp",

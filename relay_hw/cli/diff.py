@@ -16,16 +16,14 @@ from relay_hw.support.quote import line
 
 def diff_command(args: Namespace, console: Console) -> int:
     """Match the layers of two builds, and print what changed and where cycles were gained and lost."""
-    from relay_hw.report.difference import difference, difference_json
-    from relay_hw.report.difference_page import render_difference
-    from relay_hw.report.difference_text import difference_text
+    from relay_hw.report import diff
 
-    found = difference(_timed(args.a, console), _timed(args.b, console))
-    text = difference_text(found, console.width)
+    found = diff(_timed(args.a, console), _timed(args.b, console))
+    text = found.to_text(console.width)
     if args.output:
-        save_text(args.output, render_difference(found))
+        save_text(args.output, found.to_html())
         text += f"\npage: {line(args.output)}"
-    console.result(difference_json(found), text)
+    console.result(found.to_json(), text)
     return 0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -17,7 +18,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-import relay_hw
 from relay_hw import accel, tensorize
 from relay_hw.accel.sim.result_cache import read_bytes, read_row, write_bytes, write_row
 from relay_hw.errors import InputError
@@ -43,8 +43,9 @@ def key_of(*parts: object) -> str:
 
 
 def sources() -> str:
-    """Hash of the sources that results depend on."""
-    return sources_hash(relay_hw, accel, tensorize, without=_WITHOUT)
+    """Hash of the sources that results depend on: this whole package, and the two folders beside it."""
+    whole = sys.modules[__name__.partition(".")[0]]
+    return sources_hash(whole, accel, tensorize, without=_WITHOUT)
 
 
 def with_same_sources(start: Start) -> Start:

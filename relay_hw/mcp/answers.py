@@ -15,7 +15,8 @@ from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.errors import InputError
 from relay_hw.mcp.bounded import bounded
 from relay_hw.report import LayerRow, Report, utilisation
-from relay_hw.report.difference import Pair, difference
+from relay_hw.report.difference import diff
+from relay_hw.report.matching import Pair
 from relay_hw.runtime.archive import Archive
 from relay_hw.runtime.artifact import Artifact, load_artifact
 from relay_hw.runtime.compile import compile_model
@@ -112,7 +113,7 @@ class Answers:
     def diff(self, a: str, b: str) -> Answer:
         """Two builds side by side: layers matched, cycles gained, those that differ most first."""
         left, right = self._build(a), self._build(b)
-        found = difference(timed_report(left), timed_report(right))
+        found = diff(timed_report(left), timed_report(right))
         pairs = sorted(found.pairs, key=lambda pair: -abs(pair.gained))
         row = {
             "cycles": dict(zip(("a", "b"), found.cycles, strict=True)),

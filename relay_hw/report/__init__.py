@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 from relay_hw.report.build_page import render_html
+from relay_hw.report.difference import Difference, diff
 from relay_hw.report.frame import Page, framed
 from relay_hw.report.model import (
     Bounds,
@@ -49,6 +50,7 @@ __all__ = [
     "ROWS",
     "ROWS_SCRIPT",
     "Bounds",
+    "Difference",
     "Figure",
     "HostTime",
     "Instructions",
@@ -68,6 +70,7 @@ __all__ = [
     "Spent",
     "Transfer",
     "bounds_of",
+    "diff",
     "framed",
     "host_table",
     "layer_json",

@@ -1,6 +1,6 @@
 """The HTML page that compares two builds: totals, both networks, a row for each pair of layers.
 
-In: `Difference`. Out: text of the page; its script links networks, table and what changed.
+In: `Matching`. Out: text of the page; its script links networks, table and what changed.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from relay_hw.report.difference import Difference, difference_json
 from relay_hw.report.difference_text import DIFFERENCE_HEADER, change_text, numbers, totals, verdict, what_changed
+from relay_hw.report.matching import Matching, matching_json
 from relay_hw.report.model import Report
 from relay_hw.report.names import short_names
 from relay_hw.report.packed import Packer
@@ -30,12 +30,12 @@ class _Row:
     what: str
 
 
-def render_difference(found: Difference) -> str:
+def render_difference(found: Matching) -> str:
     """The page. The same difference gives the same text."""
     return render(
         "report/templates/difference.html.j2",
         DIFFERENCE,
-        title=f"{_build(found.left)} beside {_build(found.right)}",
+        title=difference_title(found),
         tiles=_tiles(found),
         settings=[(row.what, change_text(row)) for row in found.settings],
         header=DIFFERENCE_HEADER,
@@ -46,11 +46,16 @@ def render_difference(found: Difference) -> str:
     )
 
 
+def difference_title(found: Matching) -> str:
+    """Both builds in a line."""
+    return f"{_build(found.left)} beside {_build(found.right)}"
+
+
 def _build(report: Report) -> str:
     return f"{report.model} on {report.config}, {report.strategy}"
 
 
-def _tiles(found: Difference) -> list[tuple[str, str]]:
+def _tiles(found: Matching) -> list[tuple[str, str]]:
     before, after = found.cycles
     return [
         (number(before), f"cycles of A, {_build(found.left)}"),
@@ -60,15 +65,15 @@ def _tiles(found: Difference) -> list[tuple[str, str]]:
     ]
 
 
-def _rows(found: Difference) -> list[_Row]:
+def _rows(found: Matching) -> list[_Row]:
     short = short_names(list(dict.fromkeys(pair.name for pair in found.pairs)))
     return [
         _Row(pair.name, short[pair.name], numbers(found, pair), pair.gained, what_changed(pair)) for pair in found.pairs
     ]
 
 
-def _data(found: Difference) -> Any:
-    rows = difference_json(found)["pairs"]
+def _data(found: Matching) -> Any:
+    rows = matching_json(found)["pairs"]
     keep = ("name", "cycles", "gained", "more_by_cause", "changes")
     layers = [{key: row[key] for key in keep} | {"alone": row["a"] is None or row["b"] is None} for row in rows]
     graphs = {

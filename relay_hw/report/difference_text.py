@@ -1,11 +1,11 @@
 """The comparison of two builds as text for terminals.
 
-In: `Difference`, the width of the terminal. Out: lines.
+In: `Matching`, the width of the terminal. Out: lines.
 """
 
 from __future__ import annotations
 
-from relay_hw.report.difference import Change, Difference, Pair
+from relay_hw.report.matching import Change, Matching, Pair
 from relay_hw.report.model import Report
 from relay_hw.report.names import short_names
 from relay_hw.report.table import table
@@ -28,7 +28,7 @@ _OPTIONAL = ("bytes A", "bytes B", "share")
 _CAUSES = 3
 
 
-def difference_text(found: Difference, width: int | None = None) -> str:
+def difference_text(found: Matching, width: int | None = None) -> str:
     """Both builds, their settings, a row for each layer, and the totals."""
     heads = [f"{key}: {_build(side)}" for key, side in (("A", found.left), ("B", found.right))]
     settings = [f"{change.what}: {change_text(change)}" for change in found.settings]
@@ -43,7 +43,7 @@ def _build(report: Report) -> str:
     return f"{line(report.model)} on {line(report.config)}, {line(report.strategy)}, {number(report.cycles)} cycles"
 
 
-def verdict(found: Difference) -> str:
+def verdict(found: Matching) -> str:
     """A sentence: which build is faster, and by how much."""
     before, after = found.cycles
     if before == after:
@@ -52,7 +52,7 @@ def verdict(found: Difference) -> str:
     return f"B takes {number(abs(before - after))} cycles ({share}) {'less' if after < before else 'more'} than A"
 
 
-def numbers(found: Difference, pair: Pair) -> tuple[str, ...]:
+def numbers(found: Matching, pair: Pair) -> tuple[str, ...]:
     """The number cells of a pair of layers."""
     rows = (
         None if pair.left is None else found.left.layers[pair.left],
@@ -63,7 +63,7 @@ def numbers(found: Difference, pair: Pair) -> tuple[str, ...]:
     return (*cycles, *_change(pair.cycles, found.cycles[0]), *traffic)
 
 
-def totals(found: Difference) -> tuple[str, ...]:
+def totals(found: Matching) -> tuple[str, ...]:
     """The cells of the last row: totals of both profiles."""
     cycles = [number(side.cycles) for side in (found.left, found.right)]
     traffic = [number(side.traffic.total) for side in (found.left, found.right)]

@@ -12,9 +12,9 @@ STABLE = {
         ANY Call Clause Constant Constructor Expr FuncType Function GlobalTypeVar GlobalVar IRModule If
         IncompleteType Kind Let Match Op Pattern PatternConstructor PatternTuple PatternVar PatternWildcard
         RefCreate RefRead RefType RefWrite Span TensorType Tuple TupleGetItem TupleType Type TypeCall TypeData
-        TypeVar Var __version__ analysis astext build const create_executor dataflow_pattern fromtext frontend
-        interp load_json load_param_dict nn op prelude qnn quantize report runtime save_json save_param_dict
-        scalar_type text transform var
+        TypeVar Var __version__ analysis astext build compare const create_executor dataflow_pattern explore
+        fromtext frontend interp load_json load_param_dict nn op prelude qnn quantize report runtime save_json
+        save_param_dict scalar_type text transform var
     """,
     "relay_hw.frontend": """
         from_onnx from_pytorch from_relax from_tflite
@@ -32,8 +32,8 @@ STABLE = {
         strategy_values
     """,
     "relay_hw.report": """
-        Bounds Figure HostTime INPUT Instructions Kind LayerRow Line Network Node OUTPUT PARTS Pad Page Picture
-        Profile ROWS ROWS_SCRIPT Report Section SegmentRow Speed Spent Transfer bounds_of framed host_table
+        Bounds Difference Figure HostTime INPUT Instructions Kind LayerRow Line Network Node OUTPUT PARTS Pad Page
+        Picture Profile ROWS ROWS_SCRIPT Report Section SegmentRow Speed Spent Transfer bounds_of diff framed host_table
         layer_json layer_table mac_text number percent placement profile_json render render_html report_files
         report_json segment_table short_names some speed_json speed_table summary table traffic_json utilisation
     """,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 import relay_hw as relay
 from relay_hw.errors import RelayHwError
-from relay_hw.report import Profile, framed
+from relay_hw.report import Profile, diff, framed
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.models import load_model
@@ -123,6 +124,15 @@ def test_a_profile_shows_its_tables() -> None:
     assert repr(whole) == "<Page net & more on tiny>"
     assert repr(found) == "<Profile net & more on tiny: 1,824 cycles>"
     assert str(found) == found.to_text() and "1,824 cycles an inference" in str(found)
+
+
+def test_a_difference_shows_its_page() -> None:
+    found = diff(REPORT, replace(REPORT, strategy="w4a8"))
+    title = f"net & more on tiny, {REPORT.strategy} beside net & more on tiny, w4a8"
+    assert repr(found) == f"<Difference of {title}: 1,824 and 1,824 cycles>"
+    assert str(found) == found.to_text() and "strategy: int8 -> w4a8" in str(found)
+    page = page_of(found._repr_html_())
+    assert page == found.to_html() and f"<h1>{escape(title)}</h1>" in page
 
 
 @pytest.fixture(scope="module")
