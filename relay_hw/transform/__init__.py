@@ -38,6 +38,7 @@ from relay_hw.transform.instrument import (
 )
 from relay_hw.transform.lambda_lift import LambdaLift
 from relay_hw.transform.legalize import Legalize
+from relay_hw.transform.lift_to_2d import LiftTo2D
 from relay_hw.transform.merge_compiler_regions import MergeCompilerRegions
 from relay_hw.transform.merge_composite import MergeComposite
 from relay_hw.transform.partial_evaluate import PartialEvaluate
@@ -83,6 +84,7 @@ __all__ = [
     "InlineLet",
     "LambdaLift",
     "Legalize",
+    "LiftTo2D",
     "MergeCompilerRegions",
     "MergeComposite",
     "OutlineFragments",

@@ -30,6 +30,7 @@ from relay_hw.transform.inline import Inline
 from relay_hw.transform.inline_let import InlineLet
 from relay_hw.transform.lambda_lift import LambdaLift
 from relay_hw.transform.legalize import Legalize
+from relay_hw.transform.lift_to_2d import LiftTo2D
 from relay_hw.transform.merge_compiler_regions import MergeCompilerRegions
 from relay_hw.transform.merge_composite import MergeComposite
 from relay_hw.transform.partial_evaluate import PartialEvaluate
@@ -57,6 +58,7 @@ PASSES: Final[tuple[type[Pass], ...]] = (
     ToBasicBlockNormalForm,
     ToGraphNormalForm,
     LambdaLift,
+    LiftTo2D,
     ConstantArguments,
     PartialEvaluate,
     SimplifyInference,

@@ -9,6 +9,7 @@ from relay_hw.transform.dead_code import DeadCodeElimination
 from relay_hw.transform.fold_batch_norm import FoldBatchNorm
 from relay_hw.transform.fold_constant import FoldConstant
 from relay_hw.transform.inline_let import InlineLet
+from relay_hw.transform.lift_to_2d import LiftTo2D
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
 from relay_hw.transform.sequential import Pipeline
 from relay_hw.transform.simplify import SimplifyExpr
@@ -26,6 +27,8 @@ def simplify_pipeline() -> Pass:
             ConstantArguments(),
             RemoveUnusedFunctions(),
             FoldConstant(fold_qnn=True),
+            # One form of convolutions and pools for all that follows.
+            LiftTo2D(),
             # Bias and scale rules first: a batch norm folds into a layer, not into a sum after it.
             SimplifyExpr(),
             FoldBatchNorm(),

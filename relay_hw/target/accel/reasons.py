@@ -27,7 +27,7 @@ _NEEDS: Final = {
 
 # Alternatives to operators without a quantization rule.
 _INSTEAD: Final = {
-    "nn.conv1d": "as an nn.conv2d with a kernel of one row it would run there",
+    "nn.conv1d": "in layout NCW it would run there",
     "nn.matmul": "as an nn.dense with a constant weight it would run there",
     "nn.bias_add": "it goes where the layer before it goes",
     "nn.batch_norm": "behind a convolution with constant statistics it is folded into that",

@@ -30,8 +30,8 @@ LAYER = op.const(np.ones((4, 3, 3, 3), "float32"))
 @pytest.mark.parametrize(
     ("expr", "text"),
     [
-        (op.nn.conv1d(var(1, 3, 9), WEIGHT),
-         "no rule quantizes nn.conv1d: as an nn.conv2d with a kernel of one row it would run there"),
+        (op.nn.conv1d(var(1, 9, 3), WEIGHT, data_layout="NWC"),
+         "no rule quantizes nn.conv1d: in layout NCW it would run there"),
         (op.nn.conv2d(var(1, 3, 9, 9), LAYER),
          "nn.conv2d was left in float32; to be quantized its weight and bias must be constants in float32, and neither "
          "the strategy nor the check after quantization may keep it in float"),
