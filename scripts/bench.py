@@ -16,6 +16,7 @@ from typing import Any
 
 import bench_host
 import bench_layers  # first: it puts examples on the path
+import bench_overlap
 import bench_page
 import bench_passes
 import bench_recurrent
@@ -71,9 +72,9 @@ def measure_speeds(found: dict[str, Any]) -> list[Row]:
 
 
 def measure_host(found: dict[str, Any]) -> list[Row]:
-    """What TVM compiles for the host, beside onnxruntime."""
+    """What TVM compiles for the host, beside onnxruntime; host and accelerator at the same time."""
     say("host")
-    return bench_host.rows()
+    return [*bench_host.rows(), *bench_overlap.rows()]
 
 
 def measure_language(found: dict[str, Any]) -> list[Row]:

@@ -47,7 +47,7 @@ class WallClock:
 
     def now(self) -> float:
         """See `Timer`."""
-        return time.monotonic()
+        return time.perf_counter()
 
     def sleep(self, seconds: float, /) -> None:
         """See `Timer`."""
@@ -306,7 +306,8 @@ class FpgaDevice:
         if loaded.second is None:
             size = sum(data.size for _, data in job.writes) + sum(size for _, size in job.reads)
             loaded.lost += min(cycles / self._soc.clock_hz, self._line_seconds(size))
-        return LaunchStats(cycles, {"CYCLES": cycles}, self._timer.now() - running.begin)
+        begin = running.begin if isinstance(self._timer, WallClock) else None
+        return LaunchStats(cycles, {"CYCLES": cycles}, self._timer.now() - running.begin, begin)
 
     def _write_registers(self, offset: int, values: Sequence[int]) -> None:
         self._link.write(self._soc.registers_base + offset, values)

@@ -24,11 +24,12 @@ Bytes = NDArray[np.uint8]
 @dataclass(frozen=True, slots=True)
 class LaunchStats:
     """One launch: cycles from the launch write to done (None where time has no meaning), counters by register name,
-    wall-clock seconds."""
+    wall-clock seconds, and when it began by `time.perf_counter` (None if it ended just before it was given)."""
 
     cycles: int | None
     counters: Mapping[str, int] = field(default_factory=dict[str, int])
     seconds: float = 0.0
+    begin: float | None = None
 
 
 class Device(Protocol):

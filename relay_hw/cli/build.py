@@ -134,6 +134,7 @@ def run_command(args: Namespace, console: Console) -> int:
     from relay_hw.runtime.machine import machine_name
     from relay_hw.runtime.opened import usual_chunk, usual_device
     from relay_hw.runtime.ports import input_complaints
+    from relay_hw.runtime.run_trace import run_timeline
 
     console.started("reading the build")
     artifact = runnable_build(args)
@@ -153,6 +154,8 @@ def run_command(args: Namespace, console: Console) -> int:
         session.close()
     if args.output:
         save_npz(args.output, _arrays(result.outputs))
+    if args.trace:
+        save_text(args.trace, json.dumps(run_timeline(result)))
     labels = data.get(LABELS) if LABELS not in [row.name for row in inputs] else None
     score, doubtful = accuracy(result.outputs, labels, given, result.samples, artifact.manifest.batch)
     # Inputs that look wrong explain a low accuracy.
@@ -211,6 +214,8 @@ def _run_text(args: Namespace, console: Console, result: Any, score: float | Non
         lines.append(f"accuracy {100 * score:.2f}%")
     if args.output:
         lines.append(f"written to {line(args.output)}")
+    if args.trace:
+        lines.append(f"timeline: {line(args.trace)}")
     return "\n".join(lines)
 
 

@@ -116,6 +116,8 @@ def _add_build_commands(commands: Any) -> None:
     run.add_argument(
         "--config", type=arg.config, metavar="NAME|FILE", help="accelerator to run on (default: the build's)"
     )
+    text = "write a timeline of host and accelerator for Perfetto"
+    run.add_argument("--trace", type=arg.output_file, metavar="FILE.json", help=text)
     run.add_argument("--waves", type=arg.output_file, metavar="FILE.fst", help="record every signal (rtl)")
     run.set_defaults(files={"build": check_build, "input": check_npz_of("input data")})
     add_target_device(run)

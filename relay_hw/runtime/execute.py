@@ -8,7 +8,8 @@ device are loaded by a launch of their own, before the first one and whenever an
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Final
@@ -27,7 +28,7 @@ from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.calls import outside
 from relay_hw.runtime.feed import Feeds, feed_back, read_steps
 from relay_hw.runtime.ports import Samples, joined
-from relay_hw.runtime.result import Launch, Result
+from relay_hw.runtime.result import Launch, Result, Span
 from relay_hw.runtime.watch import watched
 from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.accel.session import AccelSession
@@ -82,7 +83,8 @@ class Executor:
         feeds: Feeds | None = None,
     ) -> Result:
         """Run the first `limit` samples (all by default), each whole before the next, or `chunk` of them at a time:
-        the samples of a chunk take turns, so that a program runs for all of them that wait for it.
+        the samples of a chunk take turns, so that a program runs for all of them that wait for it, and the host works
+        on one sample while a device that can works on another.
 
         `inputs`: an array for each input by name, samples on the first axis; other keys are ignored. A sample has the
         input's shape, or that shape without its batch axis of 1; for an input that is no tensor of known shape a
@@ -117,7 +119,8 @@ class Executor:
         regions = {name: tuple(np.concatenate(p) for p in zip(*v, strict=True)) for name, v in run.kept.items()}
         outputs = joined(rows.outputs, results, rows.batch)
         launches, residents = tuple(run.launches), tuple(run.residents)
-        return Result(outputs, launches, count, seconds, regions, residents, run.segments(seconds), chunk)
+        spans = tuple(span.since(begin) for span in run.spans)
+        return Result(outputs, launches, count, seconds, regions, residents, run.segments(seconds), chunk, spans)
 
     @property
     def machine(self) -> Machine:
@@ -179,6 +182,15 @@ class Executor:
 Waiting = dict[str, list[tuple[int, Request]]]
 
 
+@dataclass(slots=True)
+class _Turn:
+    """The samples of a chunk: those under way, those that wait for a region, those that have not begun."""
+
+    threads: dict[int, Thread]
+    waiting: Waiting
+    fresh: deque[int]
+
+
 class _Run:
     """Runs samples through `main`; those that wait for the same region are served together.
 
@@ -190,6 +202,7 @@ class _Run:
     ) -> None:
         self.launches: list[Launch] = []
         self.residents: list[Launch] = []
+        self.spans: list[Span] = []
         self.kept: dict[str, list[tuple[Array, ...]]] = {}
         self._executor = executor
         self._inputs = inputs
@@ -199,23 +212,24 @@ class _Run:
         self._progress = progress
         self._times: dict[str, _Clock] = {}
         self._last = ""
+        self._host_seconds = 0.0
         # The launches of this turn, and the load before each, by its number.
         self._calls: list[Launch] = []
         self._loads: dict[int, Launch] = {}
 
     def chunk(self, samples: range) -> list[Value]:
         """Results of `main` for these samples, or parts of them, in order."""
-        main, machine = self._executor.artifact.main, self._executor.machine
-        threads = {k: Thread(machine, main, [self._inputs[p.name][k] for p in main.params]) for k in samples}
-        waiting: Waiting = {}
-        for k, thread in threads.items():
-            self._advance(k, thread, None, waiting)
-        while waiting:
+        turn = _Turn({}, {}, deque(samples))
+        while turn.fresh or turn.waiting:
+            if not turn.waiting:
+                self._start(turn)
+                continue
             # The program that is loaded goes on while anything waits for it.
+            waiting = turn.waiting
             name = self._last if self._last in waiting else max(waiting, key=lambda name: len(waiting[name]))
             self._last = name
-            self._serve(name, threads, waiting)
-        return [thread.value for thread in threads.values()]
+            self._serve(name, turn)
+        return [turn.threads[k].value for k in samples]
 
     def account(self) -> None:
         """Called at the end of each turn: assigns repeated loads to it, and one-time loads to no sample."""
@@ -240,44 +254,85 @@ class _Run:
         rest = max(seconds - sum(row.seconds for row in rows), 0.0)
         return (*rows, SegmentRow("main", "machine", self._count, rest))
 
-    def _advance(
-        self, sample: int, thread: Thread, answer: Value, waiting: dict[str, list[tuple[int, Request]]]
-    ) -> None:
+    def _start(self, turn: _Turn) -> None:
+        """Run the next sample until it waits for a region, or is done."""
+        main, k = self._executor.artifact.main, turn.fresh.popleft()
+        turn.threads[k] = Thread(self._executor.machine, main, [self._inputs[p.name][k] for p in main.params])
+        self._advance(k, None, turn)
+
+    def _advance(self, sample: int, answer: Value, turn: _Turn) -> None:
         """Run a sample until it waits for a region, or is done."""
+        thread = turn.threads[sample]
         while (request := thread.advance(answer)) is not None:
             name = request.function
             if self._executor.is_region(name):
-                waiting.setdefault(name, []).append((sample, request))
+                turn.waiting.setdefault(name, []).append((sample, request))
                 return
             begin = time.perf_counter()
             answer = self._executor.host(name, request.args, sample)
-            self._time(name).add(time.perf_counter() - begin)
+            self._ran(name, sample, begin, time.perf_counter())
+
+    def _ran(self, name: str, sample: int, begin: float, end: float) -> None:
+        """Count a call of a host function."""
+        self._time(name).add(end - begin)
+        self._host_seconds += end - begin
+        self.spans.append(Span(name, self._executor.where(name), sample // self._batch, begin, end))
 
     def _time(self, name: str) -> _Clock:
         return self._times.setdefault(name, _Clock())
 
-    def _serve(self, name: str, threads: Mapping[int, Thread], waiting: Waiting) -> None:
+    def _serve(self, name: str, turn: _Turn) -> None:
         """Run a region for all samples that wait for it, in turn, and continue each with its result."""
-        group = waiting.pop(name)
-        begin = time.perf_counter()
+        first = turn.waiting[name][0][0]
         session = self._executor.session
+        begin = time.perf_counter()
         settled = session.settle(name) if session is not None else None
         if settled is not None:
-            self._loads[len(self._calls)] = Launch(group[0][0] // self._batch, name, settled, SectionKind.RESIDENT)
-        with closing(self._executor.region(name, (request.args for _, request in group))) as answers:
-            for (part, _), (value, stats) in zip(group, answers, strict=True):
-                self._time(name).add(time.perf_counter() - begin, None if stats is None else stats.cycles)
-                self._note(name, part // self._batch, value, stats)
-                self._advance(part, threads[part], value, waiting)
-                begin = time.perf_counter()
+            load = Launch(first // self._batch, name, settled, SectionKind.RESIDENT)
+            self._loads[len(self._calls)] = load
+            self._launched(load, time.perf_counter())
+        asked: deque[int] = deque()
+        # Host functions that run while the device works are not its time.
+        host = self._host_seconds
+        with closing(self._executor.region(name, self._askers(name, turn, asked))) as answers:
+            for value, stats in answers:
+                part, now = asked.popleft(), time.perf_counter()
+                spent = now - begin - (self._host_seconds - host)
+                self._time(name).add(spent, None if stats is None else stats.cycles)
+                self._note(name, part // self._batch, value, stats, now)
+                self._advance(part, value, turn)
+                begin, host = time.perf_counter(), self._host_seconds
 
-    def _note(self, name: str, sample: int, value: Value, stats: Stats | None) -> None:
+    def _askers(self, name: str, turn: _Turn, asked: deque[int]) -> Iterator[Sequence[Value]]:
+        """Arguments of samples that wait for a region, then of those that come to it as they begin.
+
+        A device that takes one while it works on another thus leaves the time between to the host.
+        """
+        group = turn.waiting.pop(name)
+        while group or turn.fresh:
+            if not group:
+                self._start(turn)
+                group = turn.waiting.pop(name, [])
+                continue
+            part, request = group.pop(0)
+            asked.append(part)
+            yield request.args
+
+    def _note(self, name: str, sample: int, value: Value, stats: Stats | None, now: float) -> None:
         """Record a region's result for a sample, and its launch."""
         if stats is not None:
             self._calls.append(Launch(sample, name, stats))
+            self._launched(self._calls[-1], now)
         if self._keeps:
             self.kept.setdefault(name, []).append(tuple(_leaves(value)))
         self._progress.advanced(_RUNNING, sample + 1)
+
+    def _launched(self, launch: Launch, now: float) -> None:
+        """Note when a launch ran that is over `now`."""
+        stats = launch.stats
+        begin = now - stats.seconds if stats.begin is None else stats.begin
+        where = self._executor.where(launch.function)
+        self.spans.append(Span(launch.function, where, launch.sample, begin, begin + stats.seconds))
 
 
 def _session(artifact: Artifact, device: Device) -> Session:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from numpy.typing import NDArray
@@ -30,13 +30,28 @@ class Launch:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """A stretch of wall-clock time, in seconds: a host function or a launch for one sample, and where it ran."""
+
+    function: str
+    where: str
+    sample: int
+    begin: float
+    end: float
+
+    def since(self, start: float) -> Span:
+        """The same, counted from another beginning."""
+        return replace(self, begin=self.begin - start, end=self.end - start)
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """Outputs by name, samples on a first axis; launches in the order in which they ran; wall-clock seconds.
 
     An output that is no tensor of known shape is a list of values. `residents`: launches that loaded weights which
     stay; they belong to no sample. Those that come again in each turn of `chunk` samples are among `launches`.
     `regions`: outputs of each accelerator function by name, where they were asked for. `segments`: what each function
-    cost, in the order of first use, the machine last.
+    cost, in the order of first use, the machine last. `spans`: when what ran, from the start of the run.
     """
 
     outputs: Mapping[str, Any]
@@ -47,6 +62,7 @@ class Result:
     residents: tuple[Launch, ...] = ()
     segments: tuple[SegmentRow, ...] = ()
     chunk: int = 1
+    spans: tuple[Span, ...] = ()
 
     @property
     def resident_cycles(self) -> int | None:

@@ -123,6 +123,11 @@ class Stats(Protocol):
         ...
 
     @property
+    def begin(self) -> float | None:
+        """When it began, by `time.perf_counter`; None if it ended just before its result was given."""
+        ...
+
+    @property
     def counters(self) -> Mapping[str, int]:
         """Other counters by name."""
         ...
@@ -135,6 +140,7 @@ class Measured:
     cycles: int | None = None
     seconds: float = 0.0
     counters: Mapping[str, int] = field(default_factory=dict[str, int])
+    begin: float | None = None
 
 
 # A region's result for one sample, a tuple where it has several outputs, and its launch.
