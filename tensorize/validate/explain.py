@@ -15,6 +15,7 @@ from relay_hw.tensorize.segment import Segment
 from relay_hw.tensorize.validate.meaning import LayerMeaning, Meaning, Value
 from relay_hw.tensorize.validate.memories import Vectors
 from relay_hw.tensorize.validate.operators import totals
+from relay_hw.tensorize.validate.taps import wrong_tap
 from relay_hw.tensorize.validate.terms import Numbers, Terms
 
 Seen = Sequence[tuple[int, Vectors]]
@@ -52,11 +53,12 @@ def explain(segment: Segment, meaning: Meaning, place: Place, seen: Seen) -> str
         if missing.size:
             name = segment.layers[numbers[0]].name
             element = _show(tuple(missing[0].tolist()))
-            return f"no instruction computes element {element} of layer {name}, {_cause(layer, own)}; {where}"
+            cause = _cause(layer, tuple(missing[0].tolist()), own)
+            return f"no instruction computes element {element} of layer {name}, {cause}; {where}"
     return f"{where}: {_content(segment, meaning, place)}"
 
 
-def _cause(layer: LayerMeaning, own: Seen) -> str:
+def _cause(layer: LayerMeaning, missing: tuple[int, ...], own: Seen) -> str:
     """What differs in the instruction that comes nearest to what is missing."""
     parts = _parts(layer)
     best: tuple[int, int, str] | None = None
@@ -76,7 +78,23 @@ def _cause(layer: LayerMeaning, own: Seen) -> str:
             best = (0, index, "its sum has another tap, padding, weight or input")
     if best is None:
         return "whose instructions compute other elements of it only"
+    if best[0] == 0:
+        best = _by_tap(layer, missing, own) or best
     return f"which instruction {best[1]} (requant) is nearest to: {best[2]}"
+
+
+def _by_tap(layer: LayerMeaning, missing: tuple[int, ...], own: Seen) -> tuple[int, int, str] | None:
+    """The instruction whose sum differs from the missing one in a tap only, where the layer is a convolution."""
+    for expr, value in layer.inside.items():
+        if not isinstance(expr, Call) or not isinstance(expr.op, Op) or expr.op.name != "nn.conv2d":
+            continue
+        if _numbers(value).size == layer.result.numbers.size and len(missing) == len(expr.tensor_type.shape):
+            made = np.concatenate([vectors.sums.numbers.reshape(-1) for _, vectors in own])
+            tap = wrong_tap(expr, layer.inside, missing, made)
+            if tap is not None:
+                index = next(index for index, vectors in own if (vectors.sums.numbers == tap.number).any())
+                return (0, index, f"in its sum {tap.what}")
+    return None
 
 
 def _parts(layer: LayerMeaning) -> _Parts:

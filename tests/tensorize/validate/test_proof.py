@@ -115,6 +115,30 @@ def test_a_wrong_instruction_is_named(kit: SimpleNamespace) -> None:
     refused(function, wrong, config, r"element \(0, \d+\) of output 0 is wrong, one of \d+: ")
 
 
+def test_a_wrong_tap_is_named(kit: SimpleNamespace) -> None:
+    """Micro-ops of the first convolution that read another pixel or other weights, twice or not; other padding."""
+    config = target_for("default")
+    function, segment = region(kit, config)
+    program = segment.program
+    gemm = program.instructions[first(program, Op.GEMM)][1]
+    place = 8 * gemm["uop_begin"]
+    uops = next(section for section in program.sections if section.kind is SectionKind.UOPS)
+    assert uops.data is not None
+    words = np.frombuffer(uops.data, "<u2").reshape(-1, 4)[gemm["uop_begin"] : gemm["uop_end"], :3]
+    assert words.tolist() == [[0, 8 * (tap // 3) + tap % 3, tap] for tap in range(9)]
+
+    def told(number: int, half: int, change: int, sentence: str) -> None:
+        wrong = byte(segment, SectionKind.UOPS, place + 8 * number + 2 * half, change)
+        refused(function, wrong, config, f"element .* of layer 0:conv2d.*: in its sum {sentence}; element")
+
+    # Rows of the patch have eight pixels: 4 is 0 with four pixels more, 7 is 3 from the left.
+    told(4, 1, 9 ^ 13, r"tap \(1, 1\) has pixel \(0, 4\) of its input, not \(0, 0\)")
+    told(4, 2, 4 ^ 5, r"tap \(1, 1\) has the weights of tap \(1, 2\)")
+    padded = first(program, Op.LOAD, mem=Mem.INP, x_pad_0=1)
+    wrong = field(segment, padded, "pad_value", 3)
+    refused(function, wrong, config, r"in its sum the padding under taps \(0, 0\), .* is 3 too large")
+
+
 def test_constants_are_proved_too(kit: SimpleNamespace, config: Target) -> None:
     """A wrong weight, parameter or micro-op."""
     function, segment = region(kit, config)
@@ -127,7 +151,9 @@ def test_padding_is_proved(kit: SimpleNamespace) -> None:
     config = target_for("tiny")
     function, segment = region(kit, config)
     padded = first(segment.program, Op.LOAD, mem=Mem.INP, x_pad_0=1)
-    refused(function, field(segment, padded, "pad_value", 1), config, "another tap, padding, weight or input")
+    refused(
+        function, field(segment, padded, "pad_value", 1), config, "in its sum the padding under taps .* is 1 too large"
+    )
 
 
 def outputs(kit: SimpleNamespace, segment: Segment, config: Target) -> list[list[int]]:
@@ -195,9 +221,9 @@ def test_sums_that_may_overflow_are_named(kit: SimpleNamespace) -> None:
 
 
 def test_constants_among_activations_are_proved(kit: SimpleNamespace) -> None:
-    """What two clips leave is 0; it lies as weights beside a matrix of constants."""
+    """What two clips leave is 50, which lies as weights beside the identity: bounds of operands are too wide."""
     config = target_for("default")
     build = kit.Regions(0, config)
-    x = build.clip(build.clip(build.tensor(1, 16, 32), -10, 0), 0, 60)
+    x = build.clip(build.clip(build.tensor(1, 16, 32), -10, 50), 50, 60)
     function = build.function(build.move(lambda a: op.transpose(a, (0, 2, 1)), x))
     validate(function, compile_function(function, config, "accel_0"), config)

@@ -1,0 +1,315 @@
+"""Builds random `@accel_k` functions as the partitioner writes them, and runs compiled programs on the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from relay_hw import op
+from relay_hw.accel.isa.program import SectionKind
+from relay_hw.accel.sim.functional import FunctionalDevice
+from relay_hw.analysis import infer_type
+from relay_hw.interp import evaluate
+from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import TensorType
+from relay_hw.rounding import ROUNDINGS
+from relay_hw.tensorize import Segment, compile_function
+from relay_hw.tensorize.layout import pack_activation, unpack_activation
+from relay_hw.tensorize.target import Target
+from relay_hw.tensorize.validate.proof import validate
+
+
+class Regions:
+    """Layers with random numbers, added one after the other; every method returns a value of the region."""
+
+    def __init__(self, seed: int, config: Target, bits: int = 8) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.config = config
+        # Bits that weights fit, and whether they are numbers of half the array's bits times factors instead; both may
+        # change from layer to layer.
+        self.bits = bits
+        self.factored = False
+        self.params: list[Var] = []
+        self._shapes: dict[Expr, tuple[int, ...]] = {}
+
+    def input(self, *shape: int) -> Expr:
+        """A parameter [1, *shape] of the region."""
+        var = Var(f"x{len(self.params)}", TensorType((1, *shape), "int8"))
+        self.params.append(var)
+        self._shapes[var] = (1, *shape)
+        return var
+
+    def tensor(self, *shape: int) -> Expr:
+        """A parameter of this very shape."""
+        var = self.input(*shape[1:])
+        self.params[-1] = replaced = Var(var.name_hint, TensorType(shape, "int8"))
+        self._shapes[replaced] = shape
+        return replaced
+
+    def shape(self, value: Expr) -> tuple[int, ...]:
+        """Shape of a value."""
+        return self._shapes[value]
+
+    def conv(
+        self,
+        x: Expr,
+        channels: int,
+        kernel: Sequence[int] = (3, 3),
+        strides: Sequence[int] = (1, 1),
+        padding: Sequence[int] = (0, 0, 0, 0),
+        dilation: Sequence[int] = (1, 1),
+        pad_value: int | None = None,
+        residual: Expr | None = None,
+        swapped: bool = False,
+        groups: int = 1,
+    ) -> Expr:
+        """nn.conv2d, requantize; nn.pad in front where `pad_value` is given; fixed.add with `residual` behind."""
+        inner = self._inner(x)
+        data: Expr = inner
+        own = tuple(padding)
+        if pad_value is not None:
+            widths = ((0, 0), (0, 0), (own[0], own[2]), (own[1], own[3]))
+            data, own = op.nn.pad(data, widths, Constant(np.array(pad_value, np.int8))), (0, 0, 0, 0)
+        inputs = self._shapes[x][1] // groups
+        weight = Constant(self._int8(channels, inputs, *kernel))
+        core = op.nn.conv2d(
+            data, weight, strides=strides, padding=own, dilation=dilation, groups=groups, out_dtype="int32"
+        )
+        depth = inputs * kernel[0] * kernel[1]
+        body: Expr = self._requantize(core, channels, depth)
+        params, args = [inner], [x]
+        if residual is not None:
+            second = self._inner(residual, "r")
+            params, args = [inner, second], [x, residual]
+            body = self._sum(second, body) if swapped else self._sum(body, second)
+        return self._call("accel.conv2d", params, body, args)
+
+    def conv_transpose(
+        self,
+        x: Expr,
+        channels: int,
+        kernel: Sequence[int] = (4, 4),
+        strides: Sequence[int] = (2, 2),
+        padding: Sequence[int] = (1, 1, 1, 1),
+        dilation: Sequence[int] = (1, 1),
+        output_padding: Sequence[int] = (0, 0),
+        zero_point: int = 0,
+    ) -> Expr:
+        """fixed.conv2d_transpose, requantize."""
+        inner = self._inner(x)
+        weight = Constant(self._int8(channels, self._shapes[x][1], *kernel).swapaxes(0, 1).copy())
+        core = op.fixed.conv2d_transpose(
+            inner,
+            weight,
+            strides,
+            padding,
+            dilation,
+            output_padding=output_padding,
+            input_zero_point=zero_point,
+        )
+        depth = self._shapes[x][1] * -(-kernel[0] // strides[0]) * -(-kernel[1] // strides[1])
+        return self._call("accel.conv2d_transpose", [inner], self._requantize(core, channels, depth), [x])
+
+    def dense(self, x: Expr, units: int, flatten: bool = True) -> Expr:
+        """[nn.batch_flatten] nn.dense, requantize."""
+        inner = self._inner(x)
+        size = int(np.prod(self._shapes[x]))
+        data: Expr = inner
+        if len(self._shapes[x]) > 2:
+            data = op.nn.batch_flatten(inner) if flatten else op.reshape(inner, (1, size))
+        # Inputs of a pixel are neighbours in memory, not in the weight.
+        weight = self._int8(units, self._shapes[x][1], size // self._shapes[x][1])
+        core = op.nn.dense(data, Constant(weight.reshape(units, size)), out_dtype="int32")
+        return self._call("accel.dense", [inner], self._requantize(core, units, size), [x])
+
+    def dense_image(self, x: Expr, channels: int, height: int, width: int) -> Expr:
+        """nn.dense, requantize, reshape to an image."""
+        inner = self._inner(x)
+        size, units = int(np.prod(self._shapes[x])), channels * height * width
+        core = op.nn.dense(inner, Constant(self._int8(units, size)), out_dtype="int32")
+        body = op.reshape(self._requantize(core, units, size), (1, channels, height, width))
+        return self._call("accel.dense", [inner], body, [x])
+
+    def max_pool(
+        self,
+        x: Expr,
+        size: Sequence[int],
+        strides: Sequence[int] = (1, 1),
+        padding: Sequence[int] = (0, 0, 0, 0),
+        dilation: Sequence[int] = (1, 1),
+        ceil_mode: bool = False,
+    ) -> Expr:
+        """nn.max_pool2d."""
+        inner = self._inner(x)
+        body = op.nn.max_pool2d(inner, size, strides, dilation, padding, ceil_mode=ceil_mode)
+        return self._call("accel.max_pool2d", [inner], body, [x])
+
+    def sum_pool(
+        self,
+        x: Expr,
+        size: Sequence[int],
+        strides: Sequence[int] = (1, 1),
+        padding: Sequence[int] = (0, 0, 0, 0),
+        pad_value: int | None = None,
+    ) -> Expr:
+        """fixed.sum_pool2d, requantize; nn.pad in front where `pad_value` is given."""
+        inner = self._inner(x)
+        data: Expr = inner
+        if pad_value is not None:
+            widths = ((0, 0), (0, 0), (padding[0], padding[2]), (padding[1], padding[3]))
+            data, padding = op.nn.pad(data, widths, Constant(np.array(pad_value, np.int8))), (0, 0, 0, 0)
+        core = op.fixed.sum_pool2d(data, size, strides, padding)
+        body = self._requantize(core, self._shapes[x][1], size[0] * size[1] // 64 + 1)
+        return self._call("accel.sum_pool2d", [inner], body, [x])
+
+    def move(self, body: Callable[..., Expr], *args: Expr) -> Expr:
+        """Operators that move elements of `args`."""
+        inner = [self._inner(arg, f"x{number}") for number, arg in enumerate(args)]
+        return self._call("accel.move", inner, body(*inner), list(args))
+
+    def rows(self, x: Expr, units: int) -> Expr:
+        """nn.dense of every row, requantize."""
+        inner, shape = self._inner(x), self._shapes[x]
+        core = op.nn.dense(inner, Constant(self._int8(units, shape[-1])), out_dtype="int32")
+        return self._call("accel.dense", [inner], self._requantize(core, units, shape[-1], len(shape) - 1), [x])
+
+    def product(self, left: Expr, right: Expr) -> Expr:
+        """nn.batch_matmul with the second operand transposed, requantize."""
+        inner = [self._inner(left), self._inner(right, "r")]
+        core = op.nn.batch_matmul(*inner, out_dtype="int32", transpose_b=True)
+        body = self._requantize(core, self._shapes[right][1], self._shapes[left][2], 2)
+        return self._call("accel.batch_matmul", inner, body, [left, right])
+
+    def clip(self, x: Expr, low: float, high: float) -> Expr:
+        """clip."""
+        inner = self._inner(x)
+        return self._call("accel.clip", [inner], op.clip(inner, low, high), [x])
+
+    def add(self, y: Expr, r: Expr) -> Expr:
+        """fixed.add."""
+        left, right = self._inner(y, "y"), self._inner(r, "r")
+        return self._call("accel.add", [left, right], self._sum(left, right), [y, r])
+
+    def function(self, *results: Expr) -> Function:
+        """The region: a typed function of the parameters so far."""
+        body = results[0] if len(results) == 1 else Tuple(results)
+        function = Function(self.params, body, attrs={"Compiler": "accel", "global_symbol": "accel_0"})
+        return infer_type(IRModule.from_expr(function))["main"]
+
+    def _inner(self, value: Expr, name: str = "x") -> Var:
+        return Var(name, TensorType(self._shapes[value], "int8"))
+
+    def _int8(self, *shape: int) -> np.ndarray:
+        """Weights [O, I, ...]."""
+        if self.factored:
+            return self._times_factors(shape)
+        high = 1 << (self.bits - 1)
+        low = -high
+        return self.rng.integers(low, high, shape).astype(np.int8)
+
+    def _times_factors(self, shape: Sequence[int]) -> np.ndarray:
+        """Numbers of half the array's bits times a factor for each output channel, tap and entry of inputs."""
+        bits, lanes = self.config.wgt_bits, self.config.inp_lanes
+        high = 1 << (bits // 2 - 1)
+        factors = self.rng.integers(1, 17 if bits == 8 else 5, (shape[0], -(-shape[1] // lanes), *shape[2:]))
+        # One that no fewer bits would hold.
+        factors.flat[0] = 2
+        weights = self.rng.integers(-high, high, shape)
+        weights.flat[0] = -high
+        return (weights * np.repeat(factors, lanes, axis=1)[:, : shape[1]]).astype(np.int8)
+
+    def _requantize(self, core: Expr, channels: int, depth: int, axis: int = 1) -> Call:
+        bits = self.config.multiplier_bits
+        count = channels if self.rng.random() < 0.8 else 1
+        multiplier = self.rng.integers(0, 1 << bits, count)
+        multiplier[0] = (1 << bits) - 1
+        # Sums of `depth` products have about 2**13.3 * sqrt(depth): most results stay inside int8, some saturate.
+        shift = np.clip(bits + int(np.log2(40 * np.sqrt(depth))) + self.rng.integers(-1, 2, count), 0, 62)
+        low, high = sorted(self.rng.integers(-128, 128, 2).tolist())
+        bounds = (low, high) if self.rng.random() < 0.3 else (-128, 127)
+        biases = self.rng.integers(-5000, 5000, channels)
+        if self.rng.random() < 0.3:
+            biases[: 1 + channels // 4] = (1 << 31) - 1  # the sum with any positive accumulator wraps
+        bias = Constant(biases.astype(np.int32))
+        return op.fixed.requantize(
+            core,
+            bias,
+            tuple(multiplier.tolist()),
+            tuple(shift.tolist()),
+            zero_point=int(self.rng.integers(-20, 20)),
+            rounding=str(self.rng.choice(ROUNDINGS)),
+            a_min=bounds[0],
+            a_max=bounds[1],
+            axis=axis,
+            multiplier_bits=bits,
+        )
+
+    def _sum(self, y: Expr, r: Expr) -> Call:
+        bits = self.config.multiplier_bits
+        y_multiplier, r_multiplier = self.rng.integers(0, 1 << bits, 2).tolist()
+        return op.fixed.add(
+            y,
+            r,
+            y_multiplier,
+            r_multiplier,
+            bits - int(self.rng.integers(0, 3)),
+            *self.rng.integers(-128, 128, 2).tolist(),
+            int(self.rng.integers(-10, 10)),
+            str(self.rng.choice(ROUNDINGS)),
+            multiplier_bits=bits,
+        )
+
+    def _call(self, composite: str, params: list[Var], body: Expr, args: list[Expr]) -> Expr:
+        typed = infer_type(IRModule.from_expr(Function(params, body)))["main"]
+        function = Function(typed.params, typed.body, typed.ret_type, attrs={"Primitive": 1, "Composite": composite})
+        call = Call(function, args)
+        self._shapes[call] = typed.body.tensor_type.static_shape
+        return call
+
+
+def run(
+    segment: Segment,
+    inputs: Sequence[np.ndarray],
+    config: Target,
+    order: int | None = None,
+    device: FunctionalDevice | None = None,
+) -> list[np.ndarray]:
+    """Outputs of one launch on the functional simulator; `order` seeds the order of its units.
+
+    With `device`, on that one as it is, with the program already loaded.
+    """
+    program = segment.program
+    if device is None:
+        device = FunctionalDevice(config, order)
+        device.load(program)
+    for port, value in zip(segment.inputs, inputs, strict=True):
+        data = pack_activation(value, config, port.layout)
+        device.write(program.tensor_offset(port.name), data.view(np.uint8))
+    if program.resident is not None:
+        device.launch(SectionKind.RESIDENT)
+    device.launch()
+    found: list[np.ndarray] = []
+    for port in segment.outputs:
+        size = pack_activation(np.zeros(port.shape, np.int8), config).size
+        found.append(unpack_activation(device.read(program.tensor_offset(port.name), size), port.shape, config))
+    return found
+
+
+def compare(function: Function, config: Target, seed: int = 0, order: int | None = None) -> Segment:
+    """Compile, prove, run on random inputs, and hold every output byte against the interpreter."""
+    segment = compile_function(function, config, "accel_0")
+    validate(function, segment, config)
+    rng = np.random.default_rng(seed)
+    values = [rng.integers(-128, 128, p.type_annotation.static_shape).astype(np.int8) for p in function.params]
+    wanted = evaluate(IRModule.from_expr(function), values)
+    wanted = list(wanted) if isinstance(wanted, tuple) else [wanted]
+    found = run(segment, values, config, order)
+    for number, (have, want) in enumerate(zip(found, wanted, strict=True)):
+        different = np.argwhere(have != np.asarray(want))
+        assert not different.size, (
+            f"seed {seed}, configuration {config.name}: output {number} differs first at {tuple(different[0])}: "
+            f"{have[tuple(different[0])]} instead of {np.asarray(want)[tuple(different[0])]}\n{segment.schedule}"
+        )
+    return segment
