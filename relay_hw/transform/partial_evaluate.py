@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from relay_hw.analysis.variables import free_vars
 from relay_hw.ir.expr import (
     Call,
     Clause,
@@ -39,9 +38,11 @@ from relay_hw.transform.base import Pass
 from relay_hw.transform.effects import Effect, module_effects
 from relay_hw.transform.graph import is_external
 from relay_hw.transform.normal_form import ATOMS, normalize
+from relay_hw.transform.partial_budget import Budget, Limits
+from relay_hw.transform.partial_code import Coder
 from relay_hw.transform.partial_numbers import computed, known_number
 from relay_hw.transform.partial_patterns import UNKNOWN, YES, matches, renamed
-from relay_hw.transform.partial_values import Cell, Env, Fields, Known, Number, PartialValue, ResidualBlock, Store
+from relay_hw.transform.partial_values import Cell, Env, Fields, Known, Number, PartialValue, ResidualBlock
 
 
 class PartialEvaluate(Pass):
@@ -54,11 +55,11 @@ class PartialEvaluate(Pass):
     name = "partial-evaluate"
     opt_level = 1
 
-    def __init__(self, max_recursion: int = 10_000, max_calls: int = 100_000) -> None:
+    def __init__(self, max_recursion: int = 10_000, max_calls: int = 100_000, max_growth: int = 4_000) -> None:
         """At most `max_calls` calls are expanded, and of functions that are being evaluated already at most
-        `max_recursion`; the rest stay."""
-        self._max_recursion = max_recursion
-        self._max_calls = max_calls
+        `max_recursion`; the rest stay. Where it is not known what runs, in branches and closures that came from a call,
+        functions of at most `max_growth` nodes altogether are expanded."""
+        self._limits = Limits(max_calls, max_recursion, max_growth)
 
     def transform(self, mod: IRModule) -> IRModule:
         prepared = {
@@ -67,124 +68,27 @@ class PartialEvaluate(Pass):
         }
         effects = module_effects(mod)
         new = {
-            name: body if is_external(body) else self._evaluator(prepared, effects).whole(name)
+            name: body if is_external(body) else _Evaluator(prepared, effects, Budget(body, self._limits)).whole(name)
             for name, body in prepared.items()
         }
         return mod.with_functions(new)
 
-    def _evaluator(self, functions: Mapping[str, Function], effects: Mapping[str, Effect]) -> _Evaluator:
-        return _Evaluator(functions, effects, self._max_recursion, self._max_calls)
 
+class _Evaluator(Coder):
+    """Evaluates nodes; what is not known is written as code."""
 
-class _Evaluator:
-    def __init__(
-        self, functions: Mapping[str, Function], effects: Mapping[str, Effect], max_recursion: int, max_calls: int
-    ) -> None:
+    def __init__(self, functions: Mapping[str, Function], effects: Mapping[str, Effect], budget: Budget) -> None:
+        super().__init__(budget)
         self._functions = functions
         self._effects = effects
         self._globals: dict[str, PartialValue] = {}
-        self._captured: dict[Expr, tuple[Var, ...]] = {}
-        self._decisions = 0
-        self._recursions_left = max_recursion
-        self._calls_left = max_calls
-        # For each function that is being evaluated, how many unknown decisions lay around each of its calls.
-        self._running: dict[Function, list[int]] = {}
-        self._store = Store()
-        self._block = ResidualBlock()
 
     def whole(self, name: str) -> Function:
         """The residual program of a global function."""
         function = self._functions[name]
-        self._running[function] = [-1]
         env = Env()
         params = self._fresh_params(function, env)
         return replace(function, params=params, body=run(self._residual_body(function, env)), checked_type=None)
-
-    # Code
-
-    def _emit(self, value: Expr, name: str = "x") -> PartialValue:
-        return PartialValue(None, self._block.emit(value, name), self._block)
-
-    def _code(self, value: PartialValue) -> Recursion[Expr]:
-        """An atom for `value` in the current block."""
-        atom = value.atom
-        if atom is not None:
-            return atom
-        match value.static:
-            case Number(data=data):
-                value.code, value.block = Constant(data), None
-            case Fields():
-                yield self._code_fields(value, value.static)
-            case Known():
-                yield self._code_function(value, value.static)
-            case Cell():
-                yield self._materialize((value,))
-            case None:
-                raise AssertionError("a value without code must be known")
-        assert value.code is not None
-        return value.code
-
-    def _code_all(self, values: Sequence[PartialValue]) -> Recursion[list[Expr]]:
-        yield self._materialize(values)
-        codes: list[Expr] = []
-        for value in values:
-            codes.append((yield self._code(value)))
-        return codes
-
-    def _code_fields(self, value: PartialValue, static: Fields) -> Recursion[None]:
-        parts = yield self._code_all(static.parts)
-        made: Expr = Tuple(parts)
-        if static.constructor is not None:
-            made = Call(static.constructor, parts, type_args=static.type_args)
-        value.code, value.block = self._block.emit(made, "x"), self._block
-
-    def _code_function(self, value: PartialValue, static: Known) -> Recursion[None]:
-        """The function as a closure: whatever it captures is computed before."""
-        yield self._materialize((value,))
-        function, env = static.function, Env(static.env)
-        name = Var("f")
-        # It may call itself.
-        value.code, value.block = name, self._block
-        home = self._block
-        params = self._fresh_params(function, env)
-        outer = self._store
-        self._store = Store()
-        running = self._running.setdefault(function, [])
-        running.append(-1)
-        body = yield self._residual_body(function, env)
-        running.pop()
-        self._store = outer
-        ret = None if function.ret_type is None else bind_type_vars(function.ret_type, env.types)
-        home.bind(name, Function(params, body, ret, function.type_params, function.attrs, function.where))
-
-    def _fresh_params(self, function: Function, env: Env) -> list[Var]:
-        params: list[Var] = []
-        for param in function.params:
-            new = Var(param.name_hint, bind_type_vars(param.type, env.types))
-            env.bind(param, PartialValue(None, new))
-            params.append(new)
-        return params
-
-    def _residual_body(self, function: Function, env: Env) -> Recursion[Expr]:
-        outer, self._block = self._block, ResidualBlock()
-        self._decisions += 1
-        result = yield self._code((yield self._sequence(function.body, env)))
-        self._decisions -= 1
-        body = self._block.close(result)
-        self._block = outer
-        return body
-
-    def _materialize(self, values: Sequence[PartialValue]) -> Recursion[None]:
-        """Make real references of those that can be reached from `values`: someone else may see them from now on."""
-        for ref in self._store.reachable(values):
-            if ref.code is not None:
-                continue
-            content = self._store.get(ref)
-            assert content is not None
-            code = yield self._code(content)
-            ref.code, ref.block = self._block.emit(RefCreate(code), "r"), self._block
-
-    # Nodes
 
     def _sequence(self, node: Expr, env: Env) -> Recursion[PartialValue]:
         """The value of a chain of lets, evaluated in the current block."""
@@ -291,22 +195,16 @@ class _Evaluator:
             seen += [value for value in map(env.find, self._free(body)) if value is not None]
         yield self._materialize(seen)
         before, ends, bodies = self._store, [], []
-        self._decisions += 1
         for body, env in branches:
             outer, self._block, self._store = self._block, ResidualBlock(), before.copy()
-            result = yield self._code((yield self._sequence(body, Env(env))))
+            with self._budget.branching():
+                result = yield self._code((yield self._sequence(body, Env(env))))
             bodies.append(self._block.close(result))
             self._block = outer
             ends.append(self._store)
-        self._decisions -= 1
         self._store = before
         self._store.meet(ends)
         return bodies
-
-    def _free(self, node: Expr) -> tuple[Var, ...]:
-        if node not in self._captured:
-            self._captured[node] = free_vars(node)
-        return self._captured[node]
 
     def _match(self, node: Match, env: Env) -> Recursion[PartialValue]:
         data = yield self._visit(node.data, env)
@@ -347,33 +245,19 @@ class _Evaluator:
         callee = yield self._visit(node.op, env)
         if isinstance(callee.code, Constructor):
             return PartialValue(Fields(tuple(args), callee.code, type_args))
-        if isinstance(callee.static, Known) and self._may_expand(callee.static.function, type_args):
-            return (yield self._expand(callee.static, args, type_args))
+        if isinstance(callee.static, Known):
+            function = callee.static.function
+            if len(type_args) == len(function.type_params) and self._budget.may_unfold(function):
+                return (yield self._expand(callee.static, args, type_args))
         return (yield self._call_later(node, callee, args, type_args))
-
-    def _may_expand(self, function: Function, type_args: Sequence[Type]) -> bool:
-        if len(type_args) != len(function.type_params):
-            return False
-        self._calls_left -= 1
-        if self._calls_left < 0:
-            return False
-        running = self._running.get(function)
-        if not running:
-            return True
-        self._recursions_left -= 1
-        # An unknown decision since the last call: the number of repetitions is unknown.
-        return running[-1] == self._decisions and self._recursions_left >= 0
 
     def _expand(self, known: Known, args: Sequence[PartialValue], type_args: Sequence[Type]) -> Recursion[PartialValue]:
         function = known.function
         env = Env(known.env, dict(zip(function.type_params, type_args, strict=True)))
         for param, value in zip(function.params, args, strict=True):
             env.bind(param, value)
-        running = self._running.setdefault(function, [])
-        running.append(self._decisions)
-        value = yield self._sequence(function.body, env)
-        running.pop()
-        return value
+        with self._budget.unfolding(function):
+            return (yield self._sequence(function.body, env))
 
     def _call_later(
         self, node: Call, callee: PartialValue, args: Sequence[PartialValue], type_args: Sequence[Type]

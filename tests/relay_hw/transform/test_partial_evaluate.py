@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 import relay_hw as relay
 from relay_hw import op
 from relay_hw.errors import EvalError
-from relay_hw.ir.expr import Call, Expr, Function, If, Match, Op, RefCreate, RefRead, RefWrite
+from relay_hw.ir.expr import Call, Constant, Expr, Function, GlobalVar, If, Match, Op, RefCreate, RefRead, RefWrite
 from relay_hw.ir.visit import post_order
 from relay_hw.transform import DeadCodeElimination, PartialEvaluate, Sequential, gradient, gradient_module
 from tests.relay_hw.programs import INPUTS, modules
@@ -169,6 +170,135 @@ def test_a_failing_operator_fails_at_run_time() -> None:
             assert "must not be 0" in error.message
         else:
             raise AssertionError
+
+
+STREAMS = """type Stream[A] { More(A, fn () -> Stream[A]) }
+def @from(%n: int32) -> Stream[int32] { More(%n, fn () -> Stream[int32] { @from(%n + 1) }) }
+def @filter[A](%keep: fn (A) -> bool, %s: Stream[A]) -> Stream[A] {
+  match (%s) {
+    More(%head, %tail) => if (%keep(%head)) { More(%head, fn () -> Stream[A] { @filter(%keep, %tail()) }) }
+      else { @filter(%keep, %tail()) }
+  }
+}
+def @sieve(%s: Stream[int32]) -> Stream[int32] {
+  match (%s) {
+    More(%prime, %tail) => More(%prime, fn () -> Stream[int32] {
+      @sieve(@filter(fn (%n: int32) -> bool { mod(%n, %prime) != 0 }, %tail()))
+    })
+  }
+}
+def @take[A](%n: int32, %s: Stream[A]) -> List[A] {
+  match (%s) { More(%head, %tail) => if (%n == 0) { Nil } else { Cons(%head, @take(%n - 1, %tail())) } }
+}
+"""
+
+
+def size(mod: relay.IRModule) -> int:
+    """Nodes of all functions."""
+    return sum(len(list(post_order(function.body))) for function in mod.functions.values())
+
+
+def test_a_lazy_sieve_is_unfolded_as_far_as_it_pays() -> None:
+    """Without a budget, each tail holds the code of the next one: 21 million characters."""
+    mod, new = evaluated(STREAMS + "def @main(%n: int32) -> List[int32] { @take(%n, @sieve(@from(2))) }")
+    same(run(mod, np.int32(8)), run(new, np.int32(8)))
+    assert len(new.astext()) < 6_000 and [node.data for node in nodes(new["main"], Constant) if node.data == 5] == [5]
+
+
+def test_known_streams_are_evaluated_altogether() -> None:
+    """What surely runs has no budget but the number of calls: 25 primes, found by 96 tails of 25 filters."""
+    mod, new = evaluated(STREAMS + "def @main() -> List[int32] { @take(25, @sieve(@from(2))) }")
+    assert not nodes(new["main"].body, If, Match, Function, GlobalVar) and len(nodes(new["main"], Constant)) == 25
+    same(run(mod), run(new))
+
+
+def test_known_loops_in_branches_are_unrolled() -> None:
+    """Once the branch runs, so does all of the loop: it pays, however long."""
+    mod, new = evaluated(
+        "def @power(%x: float64, %n: int32) -> float64 { if (%n == 0) { 1f64 } else { @power(%x, %n - 1) * %x } }"
+        "def @choose(%b: bool, %x: float64) -> float64 { if (%b) { @power(%x, 700) } else { %x } }"
+        "def @main(%b: bool, %x: float64) -> float64 { @choose(%b, %x) }"
+    )
+    products = [node for node in nodes(new["main"], Call) if node.op.name == "multiply"]
+    assert len(products) == 700 and not nodes(new["main"], GlobalVar)
+    assert run(new, True, 1.001) == run(mod, True, 1.001) and run(new, False, 3.0) == 3.0
+
+
+def test_a_closure_is_not_specialised_inside_of_itself() -> None:
+    """Local functions make the stream: the tail of a tail calls the function as it is written."""
+    mod, new = evaluated(
+        """type Stream[A] { More(A, fn () -> Stream[A]) }
+def @third(%s: Stream[int32]) -> int32 {
+  match (%s) { More(_, %t) => match (%t()) { More(_, %u) => match (%u()) { More(%x, _) => %x } } }
+}
+def @main(%k: int32) -> Stream[int32] {
+  let %from = fn (%n: int32) -> Stream[int32] { More(%n, fn () -> Stream[int32] { %from(%n + %k) }) };
+  %from(1)
+}
+def @run(%k: int32) -> int32 { @third(@main(%k)) }"""
+    )
+    assert run(new, 5, entry="run") == run(mod, 5, entry="run") == 11
+    assert len(nodes(new["main"].body, Function)) <= 6
+
+
+def test_what_multiplies_shares_one_allowance() -> None:
+    """Each function calls the one below twice in a branch and once in the other: 3**12 calls if all were unfolded."""
+    text = "def @f0(%n: int32) -> int32 { %n + 1 } "
+    for k in range(1, 13):
+        calls = f"@f{k - 1}(%n - 1) + @f{k - 1}(%n - 2)"
+        text += f"def @f{k}(%n: int32) -> int32 {{ if (%n > 3) {{ {calls} }} else {{ @f{k - 1}(%n + 1) }} }} "
+    text += "def @main(%n: int32) -> int32 { @f12(%n) }"
+    mod = relay.fromtext(HEADER + text)
+    sizes = []
+    for growth in (0, 500, 1_000, 2_000):
+        new = PartialEvaluate(max_growth=growth)(mod)
+        assert run(new, 9) == run(mod, 9)
+        sizes.append(len(list(post_order(new["main"].body))))
+    assert sizes == sorted(sizes) and sizes[0] == 30 and all(150 < b - a < 1_000 for a, b in pairwise(sizes))
+
+
+@st.composite
+def lazy_modules(draw: Any) -> relay.IRModule:
+    """Functions that call each other behind branches, and streams whose tails are made by them."""
+    count = draw(st.integers(1, 4))
+
+    def call() -> str:
+        return f"@f{draw(st.integers(0, count - 1))}(%n - {draw(st.integers(1, 2))})"
+
+    def stream(at: str) -> str:
+        return f"@s{draw(st.integers(0, count - 1))}({at})"
+
+    text = "type Stream { More(int32, fn () -> Stream) }\n"
+    text += "def @sum(%k: int32, %s: Stream) -> int32 {"
+    text += " match (%s) { More(%x, %t) => if (%k == 0) { %x } else { @sum(%k - 1, %t()) + %x } } }\n"
+    for k in range(count):
+        body = draw(
+            st.sampled_from(
+                ["{a} + {b}", "@sum(1, {s})", "let %g = fn (%n: int32) -> int32 {{ {a} }}; %g(%n - 1) + {b}"]
+            )
+        )
+        inner = body.format(a=call(), b=call(), s=stream("%n - 1"))
+        text += f"def @f{k}(%n: int32) -> int32 {{ if (%n <= 0) {{ {k} }} else {{ {inner} }} }}\n"
+        tail = draw(
+            st.sampled_from(
+                [stream("%n + 1"), stream("%n"), f"if (%b) {{ {stream('%n')} }} else {{ {stream('%n - 1')} }}"]
+            )
+        )
+        rest = f"let %b = %n < {draw(st.integers(0, 3))}; More({call()}, fn () -> Stream {{ {tail} }})"
+        text += f"def @s{k}(%n: int32) -> Stream {{ {rest} }}\n"
+    known = draw(st.integers(0, 3))
+    main = draw(
+        st.sampled_from([f"@sum(%n, {stream(str(known))})", "@f0(%n)", f"@sum({known}, {stream('%n')}) + @f0({known})"])
+    )
+    return relay.fromtext(f'#[version = "0.0.5"]\n{text}def @main(%n: int32) -> int32 {{ {main} }}')
+
+
+@settings(max_examples=30)
+@given(lazy_modules(), st.integers(0, 3))
+def test_the_residual_program_is_bounded_and_computes_the_same(mod: relay.IRModule, n: int) -> None:
+    new = PartialEvaluate(max_growth=300)(mod)
+    assert run(new, n) == run(mod, n)
+    assert size(new) < 8 * (size(mod) + 300)
 
 
 def outcome(mod: relay.IRModule, values: Any) -> Any:
