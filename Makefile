@@ -54,6 +54,9 @@ conformance: $(READY) ## onnx's node tests through importer and interpreter, wri
 test-scaling: $(READY) ## time of every reader against the size of what it reads: text to 4 MB, bytes to 64 MB (FLAGS="--seconds 2": sooner)
 	$(BIN)/python scripts/scaling.py $(FLAGS)
 
+test-schedule-mutants: $(READY) ## mistakes of a scheduler in programs of every layer and configuration: refused before they run (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/schedule_mutants $(FLAGS)
+
 test-networks: $(READY) ## every network of examples/models on every device (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/networks/test_networks.py $(FLAGS)
 
