@@ -120,8 +120,10 @@ def compare(names: Sequence[str], memories: Sequence[str], timed: bool) -> int:
     return 1 if slower or (spent and late(reduce(add, spent))) else 0
 
 
-def timings(tree: Path, name: str, memory: str, auto: float) -> Times:
-    """Seconds of a network in this run; `auto`: those of the default."""
+def timings(tree: Path, name: str, memory: str, auto: float) -> Times | None:
+    """Seconds of a network in this run; `auto`: those of the default. None where the commit has no such network."""
+    if f'"{name}"' not in (tree / "examples" / "models" / "__init__.py").read_text():
+        return None
     off = compiled(ROOT, name, memory, "off")["seconds"]
     return Times(auto, off, compiled(tree, name, memory)["seconds"])
 

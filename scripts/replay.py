@@ -35,6 +35,7 @@ SMALL = {
     "mobilenet_v1": 96,
     "mobilenet_v2": 96,
     "mobilenet_grouped": 96,
+    "densenet121": 64,
 }
 # Options that lead through every part of the compiler: each shape of array, board memories, layers on the host.
 OPTIONS: Mapping[str, Sequence[str]] = {

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from examples.models.dcgan import dcgan
+from examples.models.densenet import densenet121
 from examples.models.mobilenet import mobilenet_grouped, mobilenet_v1, mobilenet_v2
 from examples.models.resnet import resnet18, resnet34, resnet50
 from examples.models.tiny import ds_cnn, resnet8, wake_words
@@ -50,6 +51,7 @@ NETWORKS = (
     Example(
         "mobilenet_grouped", mobilenet_grouped, 224, "3x224x224", "1000", 829_530_112, "MobileNet v1, groups of 16"
     ),
+    Example("densenet121", densenet121, 224, "3x224x224", "1000", 2_834_161_664, "DenseNet-121"),
     Example("dcgan", dcgan, 100, "100", "3x64x64", 410_583_040, "DCGAN's generator"),
     Example("resnet8", resnet8, 32, "3x32x32", "10", 12_501_632, "MLPerf Tiny, image classification"),
     Example("ds_cnn", ds_cnn, 49, "1x49x10", "12", 2_656_768, "MLPerf Tiny, keyword spotting"),

@@ -144,12 +144,25 @@ class Network:
         """Add."""
         return self._node("Add", name, [x, y], x.shape, exact.rounded(x.data + y.data))
 
+    def concat(self, parts: Sequence[Value], name: str) -> Value:
+        """Concat of maps along their channels."""
+        data = np.concatenate([part.data for part in parts], axis=1)
+        return self._node("Concat", name, parts, (1, data.shape[1], *parts[0].shape[2:]), data, axis=1)
+
     def max_pool(self, x: Value, name: str, kernel: int, stride: int, pads: int) -> Value:
         """MaxPool."""
         high, wide = ((n + 2 * pads - kernel) // stride + 1 for n in x.shape[2:])
         data = exact.max_pool(x.data, kernel, stride, pads)
         attributes = {"kernel_shape": [kernel] * 2, "strides": [stride] * 2, "pads": [pads] * 4}
         return self._node("MaxPool", name, [x], (1, x.channels, high, wide), data, **attributes)
+
+    def halved(self, x: Value, name: str) -> Value:
+        """AveragePool of 2x2 with stride 2, without the last row and column of odd maps."""
+        high, wide = (size // 2 for size in x.shape[2:])
+        whole = x.data[:, :, : 2 * high, : 2 * wide].reshape(-1, x.channels, high, 2, wide, 2)
+        data = exact.rounded(whole.mean(axis=(3, 5)))
+        attributes = {"kernel_shape": [2, 2], "strides": [2, 2]}
+        return self._node("AveragePool", name, [x], (1, x.channels, high, wide), data, **attributes)
 
     def average_pool(self, x: Value, name: str) -> Value:
         """AveragePool of the whole map."""

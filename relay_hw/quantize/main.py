@@ -13,6 +13,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with
 from relay_hw.quantize.calibrate import calibrate, check_data, flat_data, given_data
 from relay_hw.quantize.choices import NumberFormat
+from relay_hw.quantize.forms import integer_forms
 from relay_hw.quantize.fragments import check_layers, fragment_modules, own_layers, record, replace_fragments
 from relay_hw.quantize.layers import Layers, plan_layers
 from relay_hw.quantize.methods.candidates import best_candidate
@@ -159,7 +160,8 @@ def _with_body(mod: IRModule, body: Expr) -> IRModule:
 
 def reference_of(mod: IRModule) -> IRModule:
     """The float network whose layers strategies name, with control flow cut into fragments."""
-    return OutlineFragments()(simplify_pipeline()(InferType()(mod)))
+    reference = OutlineFragments()(simplify_pipeline()(InferType()(mod)))
+    return integer_forms(reference) if is_graph(reference) else reference
 
 
 def _best(reference: IRModule, strategy: Strategy, data: Mapping[str, Array], cost: LayerCost | None) -> Strategy:

@@ -32,7 +32,19 @@ RULES: Final = {
     ),
     **dict.fromkeys(
         _AVERAGES,
-        "every window must have one divisor: no padding, or count_include_pad, without ceil_mode and dilation",
+        "its windows must have no dilation, and at most 16 sizes where padding is not counted",
+    ),
+    **dict.fromkeys(
+        ("divide", "multiply", "subtract"),
+        "an operand must be a constant with one number for each channel of an image, the other one from a layer in "
+        "integers",
+    ),
+    **dict.fromkeys(
+        ("negative", "abs", "nn.leaky_relu", "nn.prelu", "nn.global_max_pool2d"),
+        "its data must be an image from a layer in integers",
+    ),
+    **dict.fromkeys(
+        ("max", "mean", "sum"), "it must run over rows and columns of an image that comes from a layer in integers"
     ),
     **dict.fromkeys((*_ACTIVATIONS, *sorted(_MOVES), "nn.pad", "concatenate"), _WITH_LAYER),
     "add": "its operands must be two tensors of one shape, one of them from a layer in integers",
@@ -75,7 +87,9 @@ def bias_calls(body: Expr) -> dict[Expr, Call]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AddStep(PlanStep):
-    """The sum of two tensors of one shape."""
+    """The sum of two tensors of one shape, each times a positive number."""
+
+    factors: tuple[float, float] = (1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,6 +164,9 @@ class _Planner:
         for node in self._order:
             if not isinstance(node, Call) or node in self._absorbed:
                 continue
+            if self._is_summand(node):
+                self._absorbed.add(node)
+                continue
             step = self._step(node)
             steps.append(step)
             if not isinstance(step, FloatStep):
@@ -164,7 +181,8 @@ class _Planner:
             return self._linear_step(call)
         if name == "add" and self._is_residual(call):
             output, low, high = self._activation(call)
-            return AddStep(output, tuple(call.args), low, high)
+            (left, left_factor), (right, right_factor) = (self._summand(arg) for arg in call.args)
+            return AddStep(output, (left, right), low, high, (left_factor, right_factor))
         if name == "nn.batch_matmul" and self._is_product(call):
             return ProductStep(call, tuple(call.args))
         if name in _AVERAGES and _has_one_divisor(call):
@@ -213,9 +231,19 @@ class _Planner:
         return only if isinstance(only, Call) else None
 
     def _is_residual(self, call: Call) -> bool:
-        tensors = [arg for arg in call.args if not isinstance(arg, Constant)]
-        same = len(tensors) == 2 and shape_of(call.args[0]) == shape_of(call.args[1]) is not None
-        return same and any(self._is_integer(arg) for arg in tensors)
+        return _adds_tensors(call) and any(self._is_integer(self._summand(arg)[0]) for arg in call.args)
+
+    def _is_summand(self, call: Call) -> bool:
+        """Whether a tensor in integers is only multiplied by a positive number before it is added to another tensor."""
+        reader = self._only_reader(call)
+        if reader is None or not is_op(reader, "add") or not _adds_tensors(reader) or reader in self._floats:
+            return False
+        data, factor = scaled(call)
+        return factor > 0 and data is not call and self._is_integer(data) and _is_float32(call)
+
+    def _summand(self, expr: Expr) -> tuple[Expr, float]:
+        """What is added, and its factor."""
+        return scaled(expr) if expr in self._absorbed else (expr, 1.0)
 
     def _is_product(self, call: Call) -> bool:
         """Whether both have the same number of matrices, and one of them is integer already."""
@@ -231,6 +259,21 @@ class _Planner:
 
     def _is_integer(self, expr: Expr) -> bool:
         return expr in self._integer
+
+
+def scaled(expr: Expr) -> tuple[Expr, float]:
+    """The tensor and the number that a multiplication is of; any other expression, and 1."""
+    if isinstance(expr, Call) and is_op(expr, "multiply"):
+        for number, data in (expr.args, expr.args[::-1]):
+            if isinstance(number, Constant) and number.data.size == 1 and shape_of(data) == shape_of(expr):
+                return data, float(number.data.reshape(-1)[0])
+    return expr, 1.0
+
+
+def _adds_tensors(call: Call) -> bool:
+    """Whether both operands are tensors of one known shape."""
+    same = shape_of(call.args[0]) == shape_of(call.args[1]) is not None
+    return same and not any(isinstance(arg, Constant) for arg in call.args)
 
 
 def _is_float32(call: Call) -> bool:

@@ -258,7 +258,8 @@ class Realizer:
         left, right = (self._params[tensor] for tensor in step.inputs)
         result = self._params[step.output]
         bits = self._strategy.multiplier_bits
-        factors = [Fraction(side.scale) / Fraction(result.scale) for side in (left, right)]
+        sides = zip((left, right), step.factors, strict=True)
+        factors = [Fraction(side.scale) * Fraction(factor) / Fraction(result.scale) for side, factor in sides]
         (left_multiplier, right_multiplier), shift = normalise_together(factors, bits)
         a_min, a_max = _limits(step, result)
         return make(

@@ -19,6 +19,7 @@ SMALL = {
     "mobilenet_v1": 32,
     "mobilenet_v2": 32,
     "mobilenet_grouped": 32,
+    "densenet121": 32,
     "wake_words": 96,
 }
 

@@ -38,6 +38,7 @@ PUBLISHED = {
     "resnet50": (4089.2, 25_557_032),
     "mobilenet_v1": (568.7, 4_231_976),
     "mobilenet_v2": (300.8, 3_504_872),
+    "densenet121": (2834.2, 7_978_856),
 }
 PUBLISHED_TINY = {"resnet8": (12.50, 78_666), "ds_cnn": (2.66, 24_908), "wake_words": (7.49, 221_794)}
 # The grouped layers of VTA's table: size of the map, channels, stride, and how often the network has them.
@@ -135,6 +136,7 @@ def test_sample_images_pass_through_the_layers_as_in_onnxruntime() -> None:
     x = net.norm_relu6(x, "conv")
     x = net.norm_relu(net.conv(x, "deep", 8, 3, 1, 1, groups=8), "deep")
     x = net.max_pool(net.add(x, x, "add"), "pool", 3, 1, 1)
+    x = net.halved(net.concat([x, net.relu(x, "relu")], "join"), "half")
     x = net.conv_transpose(x, "deconv", 5, 4, 2, 1)
     x = net.dense(net.flatten(net.average_pool(x, "average"), "flatten"), "fc", 12, bias=False)
     x = net.conv(net.reshape(x, "reshape", (1, 3, 2, 2)), "last", 6, 2)
@@ -166,7 +168,7 @@ def digest(model: onnx.ModelProto) -> str:
 
 
 @pytest.mark.parametrize(
-    "name", ["resnet8", "ds_cnn", "wake_words", "mobilenet_v1", "mobilenet_v2", "mobilenet_grouped"]
+    "name", ["resnet8", "ds_cnn", "wake_words", "mobilenet_v1", "mobilenet_v2", "mobilenet_grouped", "densenet121"]
 )
 def test_a_whole_network_is_one_program(name: str) -> None:
     """The host converts at both ends and ends a classifier; small inputs, since sizes do not matter here."""

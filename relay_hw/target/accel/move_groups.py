@@ -19,6 +19,7 @@ MOVES: Final = (
     "expand_dims",
     "layout_transform",
     "nn.batch_flatten",
+    "nn.mirror_pad",
     "nn.upsampling",
     "repeat",
     "reshape",

@@ -173,7 +173,7 @@ def test_nan_that_no_layer_can_mend_is_refused() -> None:
 
 def test_what_no_layer_can_mend_is_said() -> None:
     x = Var("x", TensorType((1, 4, 4, 4), "float32"))
-    gain = op.const(np.array([1e-6, 1, 1, 1], np.float32).reshape(1, 4, 1, 1))
+    gain = op.const(np.array([1e-6, 1, 1, 1], np.float32).reshape(1, 4, 1, 1).repeat(2, 2).repeat(2, 3))
     body = named(op.multiply(op.nn.max_pool2d(x, (2, 2), (2, 2)), gain), "bad")
     values = np.random.default_rng(0).normal(size=(4, 4, 4, 4)).astype(np.float32)
     values[:, 0] *= 1e6

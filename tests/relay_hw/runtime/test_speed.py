@@ -156,6 +156,13 @@ class Simulated:
         return (long - short) / SAMPLES
 
 
+def a_refresh() -> int:
+    """The most cycles that one refresh costs: its own, and those that open the row of every bank again."""
+    sdram = memory_model("ulx3s").sdram
+    assert sdram is not None
+    return sdram.refresh + sdram.banks * (sdram.rp + 1 + sdram.rcd)
+
+
 def check(artifact: Artifact, data: dict[str, np.ndarray], running: RunningBoard, soc: Soc) -> None:
     """The figures of a board are those of the SoC in simulation; line and launches overlap there."""
     board = Simulated(artifact, data, running, soc)
@@ -164,7 +171,8 @@ def check(artifact: Artifact, data: dict[str, np.ndarray], running: RunningBoard
     board.device.close()
     assert result.cycles is not None
     launches = speed_on(replace(PLACE, config=artifact.config.name), artifact, None).figures[0].seconds * 80e6
-    assert launches == pytest.approx(result.cycles[0], rel=CYCLES_LIMIT)
+    # When the host launches, relative to the refresh of the memory, decides whether one more of them falls into it.
+    assert launches == pytest.approx(result.cycles[0], rel=CYCLES_LIMIT, abs=a_refresh())
     soc_map, cycles = replace(soc.map, setup=None), MemoryCycles(artifact.config, "ulx3s")
     said, line = link_seconds(artifact, soc_map, cycles), link_seconds(artifact, soc_map, lambda *_: 0)
     assert said is not None and line is not None

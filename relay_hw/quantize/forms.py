@@ -1,0 +1,266 @@
+"""Writes float operators that have no integer form by others that have one, where their data come from a layer.
+
+In: a simplified module. Out: one of the same values. A factor and an offset for each channel are a depthwise
+convolution of one tap; a reduction over the image is a pool; a mean whose windows lie across the border is several;
+what bends at 0 is a sum of a ReLU and its data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from relay_hw.ir.expr import Call, Expr
+from relay_hw.ir.module import IRModule
+from relay_hw.ir.visit import children, copy_with, post_order
+from relay_hw.op.pool import Windows
+from relay_hw.op.reduce import reduced_axes
+from relay_hw.quantize.plan import FloatStep, Plan, make_plan
+from relay_hw.transform.graph import constant, constant_value, make, op_name, shape_of, typed_tuple
+from relay_hw.transform.infer_type import InferType
+from relay_hw.transform.redirect import redirect
+
+Vector = NDArray[np.float64]
+
+_AFFINE = ("add", "divide", "multiply", "negative", "subtract")
+_REDUCTIONS = {"mean": "nn.avg_pool2d", "sum": "nn.avg_pool2d", "max": "nn.max_pool2d"}
+_GLOBAL = "nn.global_max_pool2d"
+# More pools than these are not worth it: nine stand for padding of a window smaller than the image.
+_MOST_POOLS = 16
+
+
+def integer_forms(mod: IRModule) -> IRModule:
+    """`mod`, whose `main` is one graph of operators, with such ones rewritten, and those behind them."""
+    while True:
+        main = mod["main"]
+        body = _rewritten(main.body, make_plan(main.body))
+        if body is main.body:
+            return mod
+        mod = InferType()(mod.with_functions({"main": copy_with(main, body=body, checked_type=None)}))
+
+
+def _rewritten(body: Expr, plan: Plan) -> Expr:
+    integers = {step.output for step in plan.steps if not isinstance(step, FloatStep)}
+    floats = [step.output for step in plan.steps if isinstance(step, FloatStep)]
+    calls = [call for call in floats if isinstance(call, Call) and any(map(_is_image, call.args))]
+    found: dict[Expr, Expr] = {}
+    chains = _chains(calls)
+    for call in _ends(body, chains):
+        if chains[call].data in integers:
+            found[call] = _depthwise(call, chains[call])
+    for call in calls:
+        new = _pooled(call) or _as_sum(call) if call.args[_main_operand(call)] in integers else None
+        if new is not None:
+            found.setdefault(call, new)
+    return redirect(body, found.get) if found else body
+
+
+def _main_operand(call: Call) -> int:
+    """Which operand must be in integers; the other one of a sum becomes so."""
+    return 1 if op_name(call) == "subtract" else 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Affine:
+    """`data * scale + shift`, a number for each channel."""
+
+    data: Expr
+    scale: Vector
+    shift: Vector
+
+
+def _is_image(expr: Expr) -> bool:
+    """Whether a tensor [N, C, H, W] of known sizes."""
+    shape = shape_of(expr)
+    return shape is not None and len(shape) == 4 and min(shape) > 0
+
+
+def _chains(calls: list[Call]) -> Mapping[Expr, _Affine]:
+    """What each operator with a constant factor or offset makes of the data that a chain of them begins with."""
+    chains: dict[Expr, _Affine] = {}
+    for call in calls:
+        own = _affine(call)
+        if own is None:
+            continue
+        before = chains.get(own.data)
+        if before is not None:
+            own = _Affine(before.data, before.scale * own.scale, before.shift * own.scale + own.shift)
+        if np.isfinite(own.scale).all() and np.isfinite(own.shift).all():
+            chains[call] = own
+    return chains
+
+
+def _affine(call: Call) -> _Affine | None:
+    name = op_name(call)
+    if name not in _AFFINE:
+        return None
+    data = next((arg for arg in call.args if constant_value(arg) is None), None)
+    if data is None or shape_of(data) != shape_of(call) or not _is_image(data):
+        return None
+    channels = _shape(data)[1]
+    one, none = np.ones(channels), np.zeros(channels)
+    if name == "negative":
+        return _Affine(data, -one, none)
+    other = next((arg for arg in call.args if arg is not data), None)
+    value = None if other is None else _per_channel(other, channels)
+    if value is None:
+        return None
+    match name, call.args[0] is data:
+        case "multiply", _:
+            return _Affine(data, value, none)
+        case "add", _:
+            return _Affine(data, one, value)
+        case "subtract", True:
+            return _Affine(data, one, -value)
+        case "subtract", False:
+            return _Affine(data, -one, value)
+        case "divide", True if value.all():
+            return _Affine(data, 1 / value, none)
+        case _:
+            return None
+
+
+def _per_channel(expr: Expr, channels: int) -> Vector | None:
+    """A constant that is one number for each channel of an image; None for others."""
+    value = constant_value(expr)
+    if value is None or value.ndim > 4 or value.dtype.kind != "f":
+        return None
+    shape = (1,) * (4 - value.ndim) + value.shape
+    if shape[0] != 1 or shape[1] not in (1, channels) or shape[2:] != (1, 1):
+        return None
+    return np.broadcast_to(value.reshape(-1), channels).astype(np.float64)
+
+
+def _ends(body: Expr, chains: Mapping[Expr, _Affine]) -> Iterator[Call]:
+    """Operators of chains that others than those read."""
+    read = {body} | {part for node in post_order(body) if node not in chains for part in children(node)}
+    return (call for call in chains if isinstance(call, Call) and call in read)
+
+
+def _depthwise(call: Call, chain: _Affine) -> Expr:
+    """Each channel by its own factor, and its offset as a bias."""
+    channels = chain.scale.size
+    weight = constant(chain.scale.reshape(-1, 1, 1, 1).astype(np.float32), call.span)
+    attrs = {"groups": channels, "channels": channels, "kernel_size": (1, 1)}
+    value = make("nn.conv2d", (chain.data, weight), span=call.span, **attrs)
+    if not chain.shift.any():
+        return value
+    return make("nn.bias_add", (value, constant(chain.shift.astype(np.float32), call.span)), span=call.span)
+
+
+def _pooled(call: Call) -> Expr | None:
+    """A reduction over rows, columns or both, or a mean of windows with several divisors, as pools."""
+    name = op_name(call)
+    if not _is_image(call.args[0]):
+        return None
+    if name == _GLOBAL and call.attrs.layout == "NCHW":
+        return _over_image(call, "nn.max_pool2d", (2, 3))
+    if name in _REDUCTIONS:
+        axes = reduced_axes(name, call.attrs, 4)
+        return _over_image(call, name, axes) if axes and set(axes) <= {2, 3} else None
+    if name == "nn.avg_pool2d":
+        return _in_parts(call)
+    return None
+
+
+def _as_sum(call: Call) -> Expr | None:
+    """Differences, absolute values and leaky ReLUs as sums of tensors with factors."""
+    data = call.args[0]
+    match op_name(call):
+        case "subtract" if constant_value(data) is None and shape_of(data) == shape_of(call.args[1]):
+            return make("add", (data, make("negative", (call.args[1],), span=call.span)), span=call.span)
+        case "abs":
+            return _bent(call, -np.ones(1))
+        case "nn.leaky_relu":
+            return _bent(call, np.asarray([call.attrs.alpha], np.float64))
+        case "nn.prelu" if call.attrs.axis % 4 == 1:
+            slope = constant_value(call.args[1])
+            return None if slope is None else _bent(call, slope.reshape(-1, 1, 1).astype(np.float64))
+        case _:
+            return None
+
+
+def _bent(call: Call, slope: Vector) -> Expr:
+    """`x` where it is positive and `slope * x` elsewhere: `(1 - slope) * relu(x) + slope * x`."""
+    data, span = call.args[0], call.span
+    parts = (make("nn.relu", (data,), span=span), 1 - slope), (data, slope)
+    terms = [make("multiply", (x, constant(factor.astype(np.float32), span)), span=span) for x, factor in parts]
+    return make("add", terms, span=span)
+
+
+def _over_image(call: Call, name: str, axes: tuple[int, ...]) -> Expr:
+    """One window along `axes`; a sum is as many means."""
+    shape = _shape(call.args[0])
+    size = tuple(shape[axis] if axis in axes else 1 for axis in (2, 3))
+    pooled = make(_REDUCTIONS.get(name, name), (call.args[0],), pool_size=size, strides=(1, 1), span=call.span)
+    if name == "sum":
+        factor = constant(np.asarray(np.prod(size), np.float32), call.span)
+        pooled = make("multiply", (pooled, factor), span=call.span)
+    wanted = _shape(call)
+    return pooled if wanted == _shape(pooled) else make("reshape", (pooled,), newshape=wanted, span=call.span)
+
+
+@dataclass(frozen=True, slots=True)
+class _Band:
+    """`count` windows of `length` elements along an axis, the first from `begin`, one every stride."""
+
+    begin: int
+    length: int
+    count: int
+
+
+def _in_parts(pool: Call) -> Expr | None:
+    """A mean without its padding: a pool for each part of the image whose windows are of one size; else None."""
+    attrs = pool.attrs
+    windows = Windows.of(op_name(pool), attrs, 2)
+    if attrs.count_include_pad or attrs.layout != "NCHW" or attrs.out_layout not in ("", "NCHW"):
+        return None
+    if any(step != 1 for step in windows.dilation):
+        return None
+    data, out = _shape(pool.args[0]), _shape(pool)
+    rows, cols = (
+        _bands(data[axis + 2], out[axis + 2], windows.kernel[axis], windows.strides[axis], windows.before[axis])
+        for axis in (0, 1)
+    )
+    if len(rows) * len(cols) > _MOST_POOLS or any(band.length < 1 for band in (*rows, *cols)):
+        return None
+    parts = [[_part(pool, row, col, windows.strides) for col in cols] for row in rows]
+    return _joined([_joined(line, 3, pool) for line in parts], 2, pool)
+
+
+def _bands(size: int, count: int, kernel: int, stride: int, before: int) -> list[_Band]:
+    """Windows along an axis of `size` elements, each without what lies beyond them, in groups of one length."""
+    bands: list[_Band] = []
+    for number in range(count):
+        first = number * stride - before
+        begin, end = max(first, 0), min(first + kernel, size)
+        last = bands[-1] if bands else None
+        follows = last is not None and begin == last.begin + last.count * stride and end - begin == last.length
+        if last is not None and follows:
+            bands[-1] = _Band(last.begin, last.length, last.count + 1)
+        else:
+            bands.append(_Band(begin, end - begin, 1))
+    return bands
+
+
+def _part(pool: Call, row: _Band, col: _Band, strides: tuple[int, ...]) -> Expr:
+    """The means of some rows and columns of windows."""
+    begins = (0, 0, row.begin, col.begin)
+    sizes = [(band.count - 1) * stride + band.length for band, stride in zip((row, col), strides, strict=True)]
+    ends = (*_shape(pool.args[0])[:2], row.begin + sizes[0], col.begin + sizes[1])
+    part = make("strided_slice", (pool.args[0],), begin=begins, end=ends, strides=(1, 1, 1, 1), span=pool.span)
+    window = (row.length, col.length)
+    return make("nn.avg_pool2d", (part,), pool_size=window, strides=strides, span=pool.span)
+
+
+def _joined(parts: list[Expr], axis: int, pool: Call) -> Expr:
+    return parts[0] if len(parts) == 1 else make("concatenate", (typed_tuple(parts),), axis=axis, span=pool.span)
+
+
+def _shape(expr: Expr) -> tuple[int, ...]:
+    shape = shape_of(expr)
+    assert shape is not None
+    return shape
