@@ -1,8 +1,8 @@
 """Writes float operators that have no integer form by others that have one, where their data come from a layer.
 
 In: a simplified module. Out: one of the same values. A factor and an offset for each channel are a depthwise
-convolution of one tap; a reduction over the image is a pool; a mean whose windows lie across the border is several;
-what bends at 0 is a sum of a ReLU and its data.
+convolution of one tap; more channels are a layer of one tap; a reduction over the image is a pool; a mean whose windows
+lie across the border is several; what bends at 0 is a sum of a ReLU and its data.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from relay_hw.ir.visit import children, copy_with, post_order
 from relay_hw.op.pool import Windows
 from relay_hw.op.reduce import reduced_axes
 from relay_hw.quantize.plan import FloatStep, Plan, make_plan
-from relay_hw.transform.graph import constant, constant_value, make, op_name, shape_of, typed_tuple
+from relay_hw.transform.graph import constant, constant_value, is_op, make, op_name, shape_of, typed_tuple
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.redirect import redirect
 
@@ -51,6 +51,10 @@ def _rewritten(body: Expr, plan: Plan) -> Expr:
     for call in _ends(body, chains):
         if chains[call].data in integers:
             found[call] = _depthwise(call, chains[call])
+    for step in plan.steps:
+        new = _more_channels(step.output) if step.output in integers and isinstance(step.output, Call) else None
+        if new is not None:
+            found[step.output] = new
     for call in calls:
         new = _pooled(call) or _as_sum(call) if call.args[_main_operand(call)] in integers else None
         if new is not None:
@@ -164,6 +168,22 @@ def _pooled(call: Call) -> Expr | None:
     if name == "nn.avg_pool2d":
         return _in_parts(call)
     return None
+
+
+def _more_channels(pad: Call) -> Expr | None:
+    """Zeros in front of an image's channels and behind them, by a layer of one tap whose weights are 0 and 1."""
+    if not is_op(pad, "nn.pad") or not _is_image(pad.args[0]):
+        return None
+    value, (batch, around, *spatial) = constant_value(pad.args[1]), pad.attrs.pad_width
+    if value is None or value.any() or any(map(any, (batch, *spatial))) or pad.attrs.pad_mode != "constant":
+        return None
+    channels, total = _shape(pad.args[0])[1], _shape(pad)[1]
+    if min(around) < 0 or total == channels:
+        return None
+    weight = np.zeros((total, channels, 1, 1), np.float32)
+    weight[around[0] : around[0] + channels, :, 0, 0] = np.eye(channels, dtype=np.float32)
+    attrs = {"channels": total, "kernel_size": (1, 1)}
+    return make("nn.conv2d", (pad.args[0], constant(weight, pad.span)), span=pad.span, **attrs)
 
 
 def _as_sum(call: Call) -> Expr | None:

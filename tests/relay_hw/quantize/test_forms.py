@@ -66,6 +66,10 @@ CASES: dict[str, Callable[[Expr], Expr]] = {
 }
 
 
+def more_channels(x: Expr) -> Expr:
+    return op.nn.pad(x, ((0, 0), (3, 5), (0, 0), (0, 0)))
+
+
 def module(body: Expr, x: Var = X) -> IRModule:
     return infer_type(IRModule({"main": Function([x], body)}))
 
@@ -105,6 +109,20 @@ def test_one_launch_and_the_interpreters_bytes(name: str, tmp_path: Path) -> Non
     exact = np.stack([np.asarray(evaluate(mod, {"x": sample})) for sample in DATA])
     noise = result.reshape(exact.shape) - exact
     assert 20 * np.log10(np.linalg.norm(exact) / np.linalg.norm(noise)) > 25
+
+
+def test_more_channels_are_a_layer(tmp_path: Path) -> None:
+    """A shortcut of the first residual networks: every other pixel, and zeros for the new channels."""
+    x = layer(X, 3)
+    short = more_channels(op.strided_slice(x, (0, 0, 0, 0), (1, CHANNELS, SIZE, SIZE), (1, 1, 2, 2)))
+    mod = module(op.nn.relu(op.add(op.nn.conv2d(x, weight(16, CHANNELS, 3, 3), (2, 2), padding=1), short)))
+    new = integer_forms(mod)
+    assert floats(new) == [] and "nn.pad" not in new.astext()
+    want, got = (np.asarray(evaluate(one, {"x": DATA[0]})) for one in (mod, new))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+    compiled = compile_model(mod, CompileOptions(config="tiny", host_target="numpy"), calibration={"x": DATA})
+    build = compiled.save(tmp_path / "build")
+    assert [row.operator for row in build.manifest.layers if row.where == "host"] == ["qnn.quantize", "qnn.dequantize"]
 
 
 def test_a_leaky_relu_is_one_sum() -> None:
