@@ -57,8 +57,8 @@ test-scaling: $(READY) ## time of every reader against the size of what it reads
 test-schedule-mutants: $(READY) ## mistakes of a scheduler in programs of every layer and configuration: refused before they run (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/schedule_mutants $(FLAGS)
 
-test-networks: $(READY) ## every network of examples/models on every device (minutes)
-	$(BIN)/python -m pytest -q -s -m long tests/networks/test_networks.py $(FLAGS)
+test-networks: $(READY) ## every network of examples/models on every device, small architectures on every configuration (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/networks/test_networks.py tests/networks/test_architectures.py $(FLAGS)
 
 test-random-networks: $(READY) ## 500 drawn networks on drawn hardware: onnxruntime, interpreter, simulators, Verilog (many minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/networks/test_random.py $(FLAGS)
