@@ -103,7 +103,7 @@ def _add_build_commands(commands: Any) -> None:
     build.set_defaults(files=files, check=arg.check_variant)
     _add_shapes(build)
 
-    run = add(commands, "run", "build:run_command", "run a build on samples")
+    run = add(commands, "run", "run:run_command", "run a build on samples")
     add_runnable_build(run)
     text = "inputs by name, samples on the first axis"
     run.add_argument("--input", type=Path, required=True, metavar="DATA.npz", help=text)
@@ -123,7 +123,7 @@ def _add_build_commands(commands: Any) -> None:
     add_target_device(run)
     add_board(run, "the build's")
 
-    profile = add(commands, "profile", "build:profile_command", "measure cycles, utilisation and bytes by layer")
+    profile = add(commands, "profile", "run:profile_command", "measure cycles, utilisation and bytes by layer")
     add_runnable_build(profile)
     profile.add_argument(
         "--config", type=arg.config, metavar="NAME|FILE", help="accelerator to run on (default: the build's)"
@@ -152,7 +152,7 @@ def _add_build_commands(commands: Any) -> None:
     export.add_argument("--estimate", action="store_true", help=text)
     export.set_defaults(files={"build": check_build})
 
-    verify = add(commands, "verify", "build:verify_command", "check a build's hashes, and its results byte by byte")
+    verify = add(commands, "verify", "run:verify_command", "check a build's hashes, and its results byte by byte")
     add_runnable_build(verify)
     verify.add_argument("--samples", type=arg.count, default=3, metavar="N", help="random samples (default 3)")
     verify.add_argument("--seed", type=int, default=0, help="seed of the random samples (default 0)")

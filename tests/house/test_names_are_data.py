@@ -62,8 +62,8 @@ WRITERS: dict[str, dict[str, str]] = {
         "row.engine": "notes are quoted by those who show them",
         "row.note": "notes are quoted by those who show them",
     },
-    "relay_hw/cli/build.py": {
-        "artifact.launches": "a number",
+    "relay_hw/cli/build.py": {"artifact.launches": "a number"},
+    "relay_hw/cli/run.py": {
         "result.chunk": "a number",
         "args.device": "one of DEVICES",
         "name": "a key of the file of outputs",
