@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from relay_hw import op
 from relay_hw.accel.sim.names import CYCLE, FUNCTIONAL, RTL
@@ -15,6 +17,7 @@ from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.execute import Executor
+from relay_hw.runtime.models import load_model
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.result import Result
 from relay_hw.target.accel.devices import close_device, open_device
@@ -68,3 +71,30 @@ def test_one_launch_and_one_result(tmp_path: Path) -> None:
             assert result.outputs[key].tobytes() == values.tobytes(), name
     counts = [[launch.stats.counters for launch in runs[name].launches] for name in (CYCLE, RTL)]
     assert counts[0] == counts[1]
+
+
+def test_a_voice_detector_multiplies_on_the_accelerator(tmp_path: Path) -> None:
+    """silero-vad at 16 kHz: a spectrum with a kernel of 256 samples, four layers over time, an LSTM."""
+    spec = find_spec("silero_vad")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("package silero-vad is not installed (extra networks)")
+    path = Path(next(iter(spec.submodule_search_locations))) / "data" / "silero_vad_16k_op15.onnx"
+    time = np.arange(576 * 8) / 16_000
+    sound = 0.3 * np.sin(2 * np.pi * 220 * time) * (1 + np.sin(2 * np.pi * 3 * time)) + RNG.normal(0, 0.05, time.size)
+    data = {
+        "input": sound.astype(np.float32).reshape(8, 1, 576),
+        "state": RNG.normal(0, 0.1, (8, 2, 1, 128)).astype(np.float32),
+        "sr": np.full(8, 16_000),
+    }
+    model = load_model(path, shapes={"input": (1, 576), "state": (2, 1, 128)})
+    options = CompileOptions(host_target="numpy")
+    build = compile_model(model.mod, options, params=model.params, calibration=data).save(tmp_path / "build")
+    layers = build.manifest.layers
+    on_device = sum(row.macs for row in layers if row.where == "accel")
+    assert on_device / sum(row.macs for row in layers) > 0.98
+    want, got = (
+        Executor(build, None).run(data, 2),
+        run(build, FUNCTIONAL, {name: value[:2] for name, value in data.items()}),
+    )
+    for name, values in want.outputs.items():
+        np.testing.assert_array_equal(got.outputs[name], values)
