@@ -234,12 +234,17 @@ class _Planner:
         return _adds_tensors(call) and any(self._is_integer(self._summand(arg)[0]) for arg in call.args)
 
     def _is_summand(self, call: Call) -> bool:
-        """Whether a tensor in integers is only multiplied by a positive number before it is added to another tensor."""
-        reader = self._only_reader(call)
-        if reader is None or not is_op(reader, "add") or not _adds_tensors(reader) or reader in self._floats:
-            return False
+        """Whether a tensor in integers is only multiplied by a positive number before it is added to other tensors."""
         data, factor = scaled(call)
-        return factor > 0 and data is not call and self._is_integer(data) and _is_float32(call)
+        if factor <= 0 or data is call or not self._is_integer(data) or not _is_float32(call):
+            return False
+        readers = self._readers.get(call, [])
+        return len(readers) == self._uses.counts.get(call, 0) and all(map(self._is_sum, readers))
+
+    def _is_sum(self, reader: Expr) -> bool:
+        return (
+            isinstance(reader, Call) and is_op(reader, "add") and reader not in self._floats and _adds_tensors(reader)
+        )
 
     def _summand(self, expr: Expr) -> tuple[Expr, float]:
         """What is added, and its factor."""

@@ -7,6 +7,7 @@ from relay_hw.target.partition import PartitionDevice
 from relay_hw.transform.base import Pass
 from relay_hw.transform.common_subexpr import EliminateCommonSubexpr
 from relay_hw.transform.fragments import OutlineFragments
+from relay_hw.transform.graph import dtype_of
 from relay_hw.transform.sequential import Pipeline
 
 
@@ -15,4 +16,6 @@ def partition_pipeline(target: PartitionRules, rules: QuantizerRules = NO_RULES)
 
     `rules`: what operators need to be quantized, for the reasons of those that stay; None if nothing is quantized.
     """
-    return Pipeline([EliminateCommonSubexpr(), OutlineFragments(), target.composites(), PartitionDevice(target, rules)])
+    # An accumulator that two layers scale in their own way belongs to both.
+    shared = EliminateCommonSubexpr(lambda call: dtype_of(call) == "int32")
+    return Pipeline([shared, OutlineFragments(), target.composites(), PartitionDevice(target, rules)])

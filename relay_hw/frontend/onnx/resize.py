@@ -1,8 +1,8 @@
-"""ONNX Resize and Upsample: gathers and weighted sums for constant factors, else one operator."""
+"""ONNX Resize and Upsample: weighted sums of shifts for whole factors, of gathers for others, else one operator."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +19,8 @@ from relay_hw.op.image import COORDINATES, METHODS, POLICIES, ROUNDINGS, ResizeA
 Matrix = NDArray[np.float64]
 # More neighbours than these are a matrix product.
 MOST_TAPS = 4
+# Elements between two old ones that are computed by shifts of the whole; gathers otherwise.
+MOST_PHASES = 4
 # Weight matrices that exist at the same time: compared, sorted, transposed.
 _COPIES = 4
 
@@ -144,6 +146,9 @@ def _along(value: Expr, matrix: Matrix, axis: int, args: Arguments) -> Expr:
         order = (*(at for at in range(rank) if at != axis), axis)
         product = nn.dense(op.transpose(value, order), const(matrix.astype(args.dtype(value))), len(matrix))
         return op.transpose(product, [order.index(at) for at in range(rank)])
+    phases = _phases(matrix) if taps > 1 else None
+    if phases is not None:
+        return _interleaved([_shifted_sum(value, phase, axis, args) for phase in phases], axis, args)
     places = np.argsort(matrix == 0, axis=1, kind="stable")[:, :taps]
     weights = np.take_along_axis(matrix, places, 1)
     parts: list[Expr] = []
@@ -157,6 +162,62 @@ def _along(value: Expr, matrix: Matrix, axis: int, args: Arguments) -> Expr:
     for part in parts[1:]:
         total = op.add(total, part)
     return total
+
+
+# Weights of neighbours by their distance, where those beyond the edge are the edge.
+Phase = Mapping[int, float]
+
+
+def _phases(matrix: Matrix) -> list[Phase] | None:
+    """For a whole factor what the elements at each place between two old ones are made of; None for other factors."""
+    count, size = matrix.shape
+    factor = count // size
+    if count != factor * size or not 1 < factor <= MOST_PHASES or size < 2:
+        return None
+    found = [_phase(matrix[first::factor]) for first in range(factor)]
+    phases = [phase for phase in found if phase is not None]
+    return phases if len(phases) == factor else None
+
+
+def _phase(matrix: Matrix) -> Phase | None:
+    """The weights by distance that a square matrix has in its middle, if they give all of its rows."""
+    size = len(matrix)
+    middle = size // 2
+    phase = {int(place) - middle: float(matrix[middle, place]) for place in np.flatnonzero(matrix[middle])}
+    whole = np.zeros_like(matrix)
+    for distance, weight in phase.items():
+        np.add.at(whole, (np.arange(size), np.clip(np.arange(size) + distance, 0, size - 1)), weight)
+    return phase if np.allclose(whole, matrix, rtol=0, atol=1e-12) else None
+
+
+def _shifted_sum(value: Expr, phase: Phase, axis: int, args: Arguments) -> Expr:
+    parts: list[Expr] = []
+    for distance, weight in phase.items():
+        part = _shifted(value, distance, axis, args)
+        parts.append(part if weight == 1 else op.multiply(part, args.scalar(weight, value)))
+    total = parts[0]
+    for part in parts[1:]:
+        total = op.add(total, part)
+    return total
+
+
+def _shifted(value: Expr, distance: int, axis: int, args: Arguments) -> Expr:
+    """Each element's neighbour at a distance, the edge for those beyond it."""
+    size = args.shape(value)[axis]
+    kept = op.strided_slice(value, (max(distance, 0),), (size + min(distance, 0),), axes=(axis,))
+    if distance == 0:
+        return value
+    edge = 0 if distance < 0 else size - 1
+    beyond = [op.strided_slice(value, (edge,), (edge + 1,), axes=(axis,))] * abs(distance)
+    return op.concatenate([*beyond, kept] if distance < 0 else [kept, *beyond], axis)
+
+
+def _interleaved(parts: Sequence[Expr], axis: int, args: Arguments) -> Expr:
+    """Elements of all parts in turns."""
+    shape = args.shape(parts[0])
+    apart = [op.reshape(part, (*shape[: axis + 1], 1, *shape[axis + 1 :])) for part in parts]
+    whole = (*shape[:axis], len(parts) * shape[axis], *shape[axis + 1 :])
+    return op.reshape(op.concatenate(apart, axis + 1), whole)
 
 
 CONVERTERS = (Converter("Resize", _resize, _check), Converter("Upsample", _resize, _check))

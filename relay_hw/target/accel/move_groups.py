@@ -12,7 +12,7 @@ from typing import Final
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
 from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import copy_with
-from relay_hw.transform.graph import dtype_of, is_op
+from relay_hw.transform.graph import dtype_of, is_op, shape_of
 
 MOVES: Final = (
     "concatenate",
@@ -87,7 +87,9 @@ def _group(
     stack = list(reversed(list(_data(root))))
     while stack:
         arg = stack.pop()
-        if deep and isinstance(arg, Call) and _moves(arg) and uses[arg] == 1 and arg not in taken:
+        is_own = uses[arg] == 1 and arg not in taken
+        # What cannot lie in memory between two copies is part of each copy that reads it.
+        if deep and isinstance(arg, Call) and _moves(arg) and (is_own or not _has_place(arg)):
             members.append(arg)
             stack.extend(reversed(list(_data(arg))))
         elif arg not in inputs:
@@ -101,6 +103,12 @@ def _group(
 
 def _moves(call: Call) -> bool:
     return is_op(call, *MOVES) and dtype_of(call) == "int8"
+
+
+def _has_place(call: Call) -> bool:
+    """Whether a tensor has a layout in the accelerator's memory."""
+    shape = shape_of(call)
+    return shape is not None and (len(shape) < 4 or (len(shape) == 4 and shape[0] == 1))
 
 
 def _data(call: Call) -> Iterator[Expr]:

@@ -17,6 +17,7 @@ from relay_hw.span import Span
 from relay_hw.target.accel.rules import AccelRules
 from relay_hw.target.partition import BORDER_OPERATORS, MOVING_OPERATORS, PartitionDevice
 from relay_hw.target.pipeline import partition_pipeline
+from relay_hw.transform import InferType
 from relay_hw.transform.graph import op_name
 from tests.relay_hw.random_cnn import random_cnn, random_input
 from tests.relay_hw.transform.checks import module, operators, var
@@ -197,3 +198,18 @@ def test_what_moves_elements_goes_with_the_border():
     mod = quantize(module(body, x), calibration={"x": rng.normal(size=(2, 3, 8, 8)).astype("float32")})
     new = partition_pipeline(AccelRules())(mod)
     assert operators(new, "host_1") == ["reverse", "qnn.dequantize", "nn.softmax"]
+
+
+def test_an_accumulator_that_two_layers_scale_is_computed_for_each() -> None:
+    """Equal sums with different scales behind them: merged, they would belong to no layer."""
+    x = var("x", 1, 16, 6, 6, dtype="int8")
+    weight = op.const(np.arange(16 * 16).astype(np.int8).reshape(16, 16, 1, 1))
+
+    def scaled(shift: int) -> Call:
+        total = op.nn.conv2d(x, weight, out_dtype="int32")
+        numbers = {"multiplier": (1,), "shift": (shift,), "zero_point": 0, "rounding": "half_up", "axis": 1}
+        return op.fixed.requantize(total, op.const(np.zeros(16, np.int32)), a_min=-128, a_max=127, **numbers)
+
+    joined = op.concatenate([scaled(4), scaled(5)], axis=1)
+    partitioned = partition_pipeline(AccelRules())(InferType()(module(op.nn.max_pool2d(joined, (2, 2)), x)))
+    assert {record.where for record in partitioned.attrs["partition"]} == {"accel"}
