@@ -18,7 +18,7 @@ from relay_hw.compare.measures import decibel
 from relay_hw.interp import Interpreter
 from relay_hw.ir.expr import Expr, Function, Tuple
 from relay_hw.ir.module import IRModule
-from relay_hw.quantize.calibrate import check_data
+from relay_hw.quantize.calibration import check_data
 from relay_hw.quantize.main import Realized
 
 Array = NDArray[Any]

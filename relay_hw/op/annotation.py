@@ -19,6 +19,7 @@ from relay_hw.op.base import (
     call,
 )
 from relay_hw.op.elementwise import same, unary, unary_builder
+from relay_hw.op.gradients.common import zeros
 
 __all__ = ["debug", "device_copy", "on_device"]
 
@@ -39,6 +40,13 @@ class OnDeviceAttrs(Attrs):
 class DeviceCopyAttrs(Attrs):
     src_virtual_device: str
     dst_virtual_device: str
+
+
+@dataclass(frozen=True, slots=True)
+class QuantizedAttrs(Attrs):
+    calibrated: bool = False
+    low: float = 0.0
+    high: float = 0.0
 
 
 def _identity(types: Sequence[Type], attrs: AnyValue, solver: AnyValue) -> Type | None:
@@ -113,6 +121,33 @@ DEBUG = Op(
 )
 
 
+QUANTIZED = Op(
+    "annotation.quantized",
+    1,
+    _identity,
+    _same,
+    attrs_type=QuantizedAttrs,
+    gradient=_adjoint,
+    traits=KEEPS_AXES,
+    doc="x, which becomes integers; low and high: its range once calibrated",
+)
+
+
+def _first_adjoint(node: Call, adjoint: Expr) -> list[Expr]:
+    return [adjoint, *(zeros(arg) for arg in node.args[1:])]
+
+
+QUANTIZED_LAYER = Op(
+    "annotation.quantized_layer",
+    5,
+    _identity,
+    _same,
+    gradient=_first_adjoint,
+    traits=KEEPS_AXES,
+    doc="x, made by a layer whose weight, bias with and without the zero point, and scales are chosen",
+)
+
+
 def compiler_begin(data: Expr, compiler: str) -> Call:
     """`data`, read by a region of `compiler`."""
     return call(COMPILER_BEGIN, (data,), CompilerAttrs(compiler))
@@ -141,4 +176,4 @@ def debug(data: Expr) -> Call:
 STOP_FUSION = unary("annotation.stop_fusion", np.copy, "x; fusion does not pass it", slope=same)
 stop_fusion = unary_builder(STOP_FUSION)
 
-OPS = (COMPILER_BEGIN, COMPILER_END, ON_DEVICE, DEVICE_COPY, DEBUG, STOP_FUSION)
+OPS = (COMPILER_BEGIN, COMPILER_END, ON_DEVICE, DEVICE_COPY, DEBUG, STOP_FUSION, QUANTIZED, QUANTIZED_LAYER)

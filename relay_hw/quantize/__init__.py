@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from relay_hw.quantize.main import realize_module
     from relay_hw.quantize.recipes import STRATEGIES, strategy_names
     from relay_hw.quantize.relay_recipe import QConfig, current_qconfig, qconfig
+    from relay_hw.quantize.stages import annotate, calibrate, partition, realize
     from relay_hw.quantize.strategy import LayerChoice, Strategy
     from relay_hw.quantize.strategy_file import find_strategy, load_strategy, strategy_values
 
@@ -29,6 +30,7 @@ _HOME: Final[Mapping[str, str]] = MappingProxyType(
         **dict.fromkeys(("LayerChoice", "Strategy"), "relay_hw.quantize.strategy"),
         **dict.fromkeys(("QConfig", "current_qconfig", "qconfig"), "relay_hw.quantize.relay_recipe"),
         **dict.fromkeys(("STRATEGIES", "strategy_names"), "relay_hw.quantize.recipes"),
+        **dict.fromkeys(("annotate", "calibrate", "partition", "realize"), "relay_hw.quantize.stages"),
         **dict.fromkeys(("find_strategy", "load_strategy", "strategy_values"), "relay_hw.quantize.strategy_file"),
         "quantize": "relay_hw.quantize.entry",
         "realize_module": "relay_hw.quantize.main",
@@ -46,11 +48,15 @@ __all__ = [
     "Strategy",
     "WeightRange",
     "WeightRounding",
+    "annotate",
+    "calibrate",
     "current_qconfig",
     "find_strategy",
     "load_strategy",
+    "partition",
     "qconfig",
     "quantize",
+    "realize",
     "realize_module",
     "strategy_names",
     "strategy_values",

@@ -19,7 +19,7 @@ from relay_hw.ir.expr import Expr, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import copy_with
-from relay_hw.quantize.calibrate import CALIBRATING, check_data
+from relay_hw.quantize.calibration import CALIBRATING, check_data
 from relay_hw.quantize.layers import layer_names
 from relay_hw.quantize.plan import make_plan
 from relay_hw.quantize.strategy import Strategy

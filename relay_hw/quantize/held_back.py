@@ -19,7 +19,7 @@ from relay_hw.interp import Interpreter
 from relay_hw.ir.expr import Call, Expr, Function, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
-from relay_hw.quantize.calibrate import check_data, flat_data
+from relay_hw.quantize.calibration import check_data, flat_data
 from relay_hw.quantize.choices import NumberFormat
 from relay_hw.quantize.fragments import record
 from relay_hw.quantize.main import Realized, realize_module

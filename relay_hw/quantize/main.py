@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from relay_hw.ir.expr import Expr
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with
-from relay_hw.quantize.calibrate import calibrate, check_data, flat_data, given_data
+from relay_hw.quantize.calibration import calibrate, check_data, flat_data, given_data
 from relay_hw.quantize.choices import NumberFormat
 from relay_hw.quantize.forms import integer_forms
 from relay_hw.quantize.fragments import check_layers, fragment_modules, own_layers, record, replace_fragments
@@ -26,7 +26,7 @@ from relay_hw.quantize.methods.twins import add_twins
 from relay_hw.quantize.methods.weights import choose_weights
 from relay_hw.quantize.number import LayerWeights, check_weights
 from relay_hw.quantize.plan import PlanStep
-from relay_hw.quantize.realize import FloatOperator, Probe, Ranges, float_weights, realize
+from relay_hw.quantize.realizer import FloatOperator, Probe, Ranges, float_weights, realize
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.quantize.strategy_file import find_strategy
 from relay_hw.quantize.sums import merge_sums
@@ -36,6 +36,18 @@ from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.pipelines import simplify_pipeline
 
 Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Calibrated:
+    """A float graph as it will be quantized: `layers` with their rules, the range of each tensor, and `weights` of the
+    layers whose integers are fitted to data."""
+
+    reference: IRModule
+    layers: Layers
+    ranges: Ranges
+    weights: Mapping[PlanStep, LayerWeights] = field(default_factory=dict[PlanStep, LayerWeights])
+    gain: Gain | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +109,31 @@ def realize_module(
     chosen = find_strategy(strategy)
     reference = reference_of(mod)
     data = flat_data(reference["main"].params, given_data(chosen, calibration))
-    if not is_graph(reference):
-        return _realize_fragments(reference, chosen, data, progress, cost)
+    if is_graph(reference):
+        return realized(calibrate_graph(reference, chosen, data, progress, cost))
+    own = fragment_strategies(reference, chosen)
+    found = calibrate_fragments(reference, own, data, progress, cost)
+    parts = {name: Fragment(realized(one), seen) for name, (one, seen) in found.items()}
+    new = replace_fragments(reference, {name: part.realized.mod["main"] for name, part in parts.items()})
+    return Realized(new, reference, (), chosen, parts)
+
+
+def realized(found: Calibrated) -> Realized:
+    """The integer form of a calibrated graph, or the simulated one of a format without hardware."""
+    reference, layers, body = found.reference, found.layers, found.reference["main"].body
+    if layers.strategy.number_format is not NumberFormat.INTEGER:
+        body, probes = in_format(body, layers, found.ranges)
+        return Realized(_with_body(reference, body), reference, probes, layers.strategy)
+    body, probes, operators = realize(body, layers, found.ranges, found.weights)
+    mod = _with_body(reference, body)
+    return Realized(mod, reference, probes, layers.strategy, operators=operators, gain=found.gain)
+
+
+def calibrate_graph(
+    reference: IRModule, chosen: Strategy, data: Mapping[str, Array], progress: Progress, cost: LayerCost | None
+) -> Calibrated:
+    """All that `data` decide about a float module whose `main` is one graph: the strategy itself where it is searched,
+    channels, widths, ranges, fitted weights."""
     if chosen.needs_data:
         check_data(reference["main"].params, data)
     shown, held = hold_out(reference, data) if chosen.epochs else (data, {})
@@ -107,17 +142,14 @@ def realize_module(
     reference = _rewritten(reference, chosen, shown)
     if chosen.budget is not None:
         chosen = assign_bits(reference, chosen, shown, cost)
-    body = reference["main"].body
-    layers = plan_layers(body, chosen)
+    layers = plan_layers(reference["main"].body, chosen)
     for step in layers.linear:
         check_weights(*float_weights(step), layers.names[step])
     ranges = _ranges(reference, layers, shown, progress)
     if chosen.number_format is not NumberFormat.INTEGER:
-        body, probes = in_format(body, layers, ranges)
-        return Realized(_with_body(reference, body), reference, probes, chosen)
+        return Calibrated(reference, layers, ranges)
     weights, gain = _fitted(reference, layers, ranges, (shown, held), progress)
-    body, probes, operators = realize(body, layers, ranges, weights)
-    return Realized(_with_body(reference, body), reference, probes, chosen, operators=operators, gain=gain)
+    return Calibrated(reference, layers, ranges, weights or {}, gain)
 
 
 def _rewritten(reference: IRModule, chosen: Strategy, data: Mapping[str, Array]) -> IRModule:
@@ -167,35 +199,44 @@ def reference_of(mod: IRModule) -> IRModule:
 def _best(reference: IRModule, strategy: Strategy, data: Mapping[str, Array], cost: LayerCost | None) -> Strategy:
     """The best candidate, under the strategy's name and with its exceptions for layers."""
 
-    def realized(one: Strategy, shown: Mapping[str, Array]) -> IRModule:
+    def quantized(one: Strategy, shown: Mapping[str, Array]) -> IRModule:
         return realize_module(reference, one, shown, cost=cost).mod
 
     own = [
         replace(one, layers=one.layers + strategy.layers, multiplier_bits=strategy.multiplier_bits)
         for one in map(find_strategy, strategy.candidates)
     ]
-    best = best_candidate(reference, own, data, realized)
+    best = best_candidate(reference, own, data, quantized)
     return replace(best, name=strategy.name, summary=f"{best.name}, the best of {', '.join(strategy.candidates)}")
 
 
-def _realize_fragments(
-    reference: IRModule, strategy: Strategy, data: Mapping[str, Any], progress: Progress, cost: LayerCost | None
-) -> Realized:
-    """Quantize each fragment by its recorded inputs. A fragment that no sample reaches stays float."""
+def fragment_strategies(reference: IRModule, strategy: Strategy) -> dict[str, Strategy]:
+    """For each fragment with something to quantize, the strategy with the exceptions for its layers.
+
+    Raises QuantizeError for an exception that names no layer of any of them."""
     modules = fragment_modules(reference)
     check_layers(modules, strategy)
-    seen: Mapping[str, Mapping[str, Array] | None] = dict.fromkeys(modules)
-    if strategy.needs_data:
-        seen = record(reference, list(modules), data, progress)
-    parts = {name: _realize_fragment(modules[name], strategy, data, cost) for name, data in seen.items()}
-    new = replace_fragments(reference, {name: part.mod["main"] for name, part in parts.items()})
-    return Realized(new, reference, (), strategy, {name: Fragment(part, seen[name]) for name, part in parts.items()})
+    return {name: own_layers(module, strategy) for name, module in modules.items()}
 
 
-def _realize_fragment(
+def calibrate_fragments(
+    reference: IRModule,
+    own: Mapping[str, Strategy],
+    data: Mapping[str, Any],
+    progress: Progress,
+    cost: LayerCost | None,
+) -> dict[str, tuple[Calibrated, Mapping[str, Array] | None]]:
+    """Each fragment by its recorded inputs, given with it. One that no sample reaches stays float and is left out."""
+    modules = fragment_modules(reference)
+    seen: Mapping[str, Mapping[str, Array] | None] = dict.fromkeys(own)
+    if any(one.needs_data for one in own.values()):
+        seen = record(reference, list(own), data, progress)
+    return {name: (_calibrate_fragment(modules[name], own[name], part, cost), part) for name, part in seen.items()}
+
+
+def _calibrate_fragment(
     mod: IRModule, strategy: Strategy, data: Mapping[str, Array] | None, cost: LayerCost | None
-) -> Realized:
-    own = own_layers(mod, strategy)
-    if data is None:
-        return realize_module(mod, own)
-    return realize_module(merge_sums(mod, data), own, data, cost=cost)
+) -> Calibrated:
+    reference = reference_of(mod if data is None else merge_sums(mod, data))
+    given = flat_data(reference["main"].params, given_data(strategy, data))
+    return calibrate_graph(reference, strategy, given, SILENT, cost)

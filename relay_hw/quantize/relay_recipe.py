@@ -17,7 +17,7 @@ from relay_hw.errors import QuantizeError
 from relay_hw.ir.expr import Constant, Expr, Function
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with, substitute
-from relay_hw.quantize.calibrate import calibrate, given_data
+from relay_hw.quantize.calibration import calibrate, given_data
 from relay_hw.quantize.choices import Calibration, LayerPolicy
 from relay_hw.quantize.layers import Layers, layer_names, plan_layers
 from relay_hw.quantize.main import realize_module
@@ -25,7 +25,7 @@ from relay_hw.quantize.methods.simulate import simulate, simulated_integers
 from relay_hw.quantize.number import layer_weights, spread
 from relay_hw.quantize.plan import LinearStep, make_plan
 from relay_hw.quantize.prequantized import ROUNDING
-from relay_hw.quantize.realize import float_weights, group_params
+from relay_hw.quantize.realizer import float_weights, group_params
 from relay_hw.quantize.strategy import LayerChoice, Strategy
 from relay_hw.quantize.strategy_file import find_strategy
 from relay_hw.support.names import one_of
@@ -128,6 +128,12 @@ def current_qconfig() -> QConfig:
     return _CURRENT.get(None) or QConfig()
 
 
+def current_strategy(mod: IRModule) -> Strategy | None:
+    """The settings of the innermost `with qconfig(...)` for the layers of a simplified module; None outside of one."""
+    config = _CURRENT.get(None)
+    return None if config is None else _with_skips(mod, config)
+
+
 def in_qconfig() -> bool:
     """Whether a `with qconfig(...)` is open."""
     return _CURRENT.get(None) is not None
@@ -145,13 +151,14 @@ def quantize(
     config = current_qconfig()
     reference = simplify_pipeline()(InferType()(_bind(mod, params or {})))
     strategy = _with_skips(reference, config)
-    data = None if dataset is None else _arrays(dataset)
+    data = None if dataset is None else arrays(dataset)
     if config.do_simulation:
         return _simulated(reference, strategy, data)
     return realize_module(reference, strategy, data).mod
 
 
-def _arrays(dataset: Dataset | Mapping[str, Array]) -> Mapping[str, Array]:
+def arrays(dataset: Dataset | Mapping[str, Array]) -> Mapping[str, Array]:
+    """The samples of a dataset as one array for each input. Raises QuantizeError if batches differ."""
     return cast(Mapping[str, Array], dataset) if isinstance(dataset, Mapping) else stack(dataset)
 
 

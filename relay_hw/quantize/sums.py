@@ -18,7 +18,7 @@ from relay_hw.interp import Interpreter
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TupleType
-from relay_hw.quantize.calibrate import check_data
+from relay_hw.quantize.calibration import check_data
 from relay_hw.transform.graph import constant, count_uses, is_op, make, shape_of, typed
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.linear import Linear, add_bias, find_linear

@@ -18,7 +18,7 @@ from relay_hw.op.number_formats import FORMATS, to_format
 from relay_hw.quantize.layers import Layers
 from relay_hw.quantize.number import QParams, spread
 from relay_hw.quantize.plan import KeepStep, LinearStep
-from relay_hw.quantize.realize import Probe, Ranges
+from relay_hw.quantize.realizer import Probe, Ranges
 from relay_hw.transform.graph import constant, dataflow_order, is_op, make, op_name, remake, shape_of, typed_tuple
 
 Array = NDArray[Any]
@@ -30,6 +30,11 @@ def simulate(body: Expr, layers: Layers, mark: Mark, weights: Weights) -> tuple[
     """`body` with simulated quantization after each tensor, and other weights; also maps old to new nodes."""
     moved = {step.output for step in layers.plan.steps if isinstance(step, KeepStep)}
     marked = frozenset(layers.plan.integers) - moved
+    return rewritten(body, lambda node, copy: mark(node, copy) if node in marked else copy, weights)
+
+
+def rewritten(body: Expr, mark: Mark, weights: Weights) -> tuple[Expr, dict[Expr, Expr]]:
+    """`body` with each node as `mark` makes it of the node and its copy on new arguments; also maps old to new."""
     new: dict[Expr, Expr] = {}
     for node in dataflow_order(body, "main"):
         match node:
@@ -44,7 +49,7 @@ def simulate(body: Expr, layers: Layers, mark: Mark, weights: Weights) -> tuple[
                 copy = copy_with(node, tuple_value=new[value])
             case _:
                 copy = node
-        new[node] = mark(node, copy) if node in marked else copy
+        new[node] = mark(node, copy)
     return new[body], new
 
 

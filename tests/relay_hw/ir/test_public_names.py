@@ -28,8 +28,8 @@ STABLE = {
     """,
     "relay_hw.quantize": """
         Budget Calibration LayerChoice LayerPolicy NumberFormat QConfig STRATEGIES Strategy WeightRange
-        WeightRounding current_qconfig find_strategy load_strategy qconfig quantize realize_module strategy_names
-        strategy_values
+        WeightRounding annotate calibrate current_qconfig find_strategy load_strategy partition qconfig quantize
+        realize realize_module strategy_names strategy_values
     """,
     "relay_hw.report": """
         Bounds Difference Figure HostTime INPUT Instructions Kind LayerRow Line Network Node OUTPUT PARTS Pad Page

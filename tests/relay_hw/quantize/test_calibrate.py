@@ -12,7 +12,7 @@ from relay_hw.ir.expr import Function, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import ANY, TensorType
 from relay_hw.quantize import find_strategy, quantize
-from relay_hw.quantize.calibrate import calibrate
+from relay_hw.quantize.calibration import calibrate
 from relay_hw.support.progress import ProgressStep, Steps
 
 
