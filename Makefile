@@ -60,6 +60,9 @@ test-schedule-mutants: $(READY) ## mistakes of a scheduler in programs of every 
 test-networks: $(READY) ## every network of examples/models on every device, small architectures on every configuration (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/networks/test_networks.py tests/networks/test_architectures.py $(FLAGS)
 
+test-proofs: $(READY) ## every network of examples/models, small, on every configuration: programs proved (many minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/networks/test_proofs.py $(FLAGS)
+
 test-random-networks: $(READY) ## 500 drawn networks on drawn hardware: onnxruntime, interpreter, simulators, Verilog (many minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/networks/test_random.py $(FLAGS)
 
