@@ -59,6 +59,16 @@ def target(text: str) -> str:
     return text
 
 
+def targets(text: str) -> list[str]:
+    """Other targets than ours, each with a configuration behind a colon or none. Raises InputError."""
+    from relay_hw.compare.targets import check_target
+
+    names = text.split(",")
+    for name in names:
+        check_target(name)
+    return names
+
+
 def configs(text: str) -> list[str]:
     """Names or files of accelerator configurations, separated by commas. Raises ConfigError."""
     return [config(name) for name in text.split(",")]

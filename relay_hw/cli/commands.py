@@ -269,6 +269,8 @@ def _add_compare_command(commands: Any) -> None:
     compare.add_argument("--images", type=arg.count, metavar="N", help="use the first N samples of the test data only")
     text = "accelerators to compile for, separated by commas (default: default, and w4 for 4-bit weights)"
     compare.add_argument("--config", type=arg.configs, metavar="NAME|FILE,...", help=text)
+    text = "other targets beside the accelerator, separated by commas: what they run, and its instructions"
+    compare.add_argument("--target", type=arg.targets, default=[], metavar="NAME[:CONFIG],...", help=text)
     text = "compile for this board, by default with every configuration that runs on it; adds inferences per second"
     compare.add_argument("--board", type=arg.board, metavar="NAME", help=text)
     text = "add N mixes of 4- and 8-bit layers for each accelerator, from fewest cycles to least noise"

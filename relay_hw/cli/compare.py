@@ -35,6 +35,7 @@ def compare_command(args: Namespace, console: Console) -> int:
         output=args.name,
         configs=args.config,
         board=args.board,
+        targets=args.target,
         area=args.area,
         engine=args.engine,
         processes=args.processes or default_processes(),

@@ -23,6 +23,7 @@ from relay_hw.compare.energy import Energy, estimate
 from relay_hw.compare.network_work import NIBBLE, Work, network_work
 from relay_hw.compare.places import Place
 from relay_hw.compare.stored import stored_bytes
+from relay_hw.compare.targets import instructions_of
 from relay_hw.errors import RelayHwError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import Strategy
@@ -49,7 +50,7 @@ class Cost:
     all, those on the accelerator. `host_seconds`: wall-clock, of the host's part by numpy on `machine`. `layers`:
     operators on accelerator and host. `memory`: the name of its model; `board` and `clock_hz`: where there is one.
     `weight_bytes`: of all weights as it stores them; `no_gain`: widths that it stores in wider integers, in a sentence.
-    `area`: of the configuration, from synthesis.
+    `area`: of the configuration, from synthesis. `instructions`: of all layers on the accelerator.
     """
 
     config: str
@@ -71,6 +72,7 @@ class Cost:
     board: str = ""
     clock_hz: int | None = None
     area: Mapping[str, int] = field(default_factory=dict)
+    instructions: int = 0
 
     @property
     def samples_per_second(self) -> float | None:
@@ -182,6 +184,7 @@ def _cost(compiled: CompiledModel, work: Work, sample: Mapping[str, Array], seco
         host_seconds=compiled.caller.host_seconds(compiled.inputs, data, _zeros(compiled)),
         machine=machine_name(),
         memory=compiled.memory_model,
+        instructions=instructions_of(compiled),
         **counted(compiled, work, compiled.caller.calls(compiled.inputs, data).order),
     )
 

@@ -26,6 +26,7 @@ from relay_hw.compare.places import Place
 from relay_hw.compare.probes import layer_rows
 from relay_hw.compare.rows import Row
 from relay_hw.compare.stored import stored_bytes
+from relay_hw.compare.targets import elsewhere
 from relay_hw.errors import QuantizeError, RelayHwError
 from relay_hw.ir.module import IRModule
 from relay_hw.quantize import NumberFormat, Strategy
@@ -54,7 +55,7 @@ _FORMAT_BITS: Final = {
 class Setting:
     """What all strategies share. They see `calibration`; the best is chosen on `held_out`, which none of them saw; both
     are None if there are no data. `is_classifier`: outputs are scores of classes; `engine`: of `ENGINES`; `name`: of
-    the model."""
+    the model; `targets`: others than ours."""
 
     network: Network
     test: Samples
@@ -64,6 +65,7 @@ class Setting:
     engine: str
     is_classifier: bool
     name: str
+    targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,6 +132,7 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, pro
     begin = time.perf_counter()
     (sample,) = setting.test.take(0, 1)
     built, reason = costs(network.mod, realized.mod, realized.strategy, setting.places, sample, progress)
+    others = elsewhere(network.mod, realized.mod, realized.strategy, setting.targets, progress)
     seconds["compile"] = time.perf_counter() - begin
     row = Row(
         name=strategy.name,
@@ -143,6 +146,7 @@ def strategy_row(setting: Setting, strategy: Strategy, floats: FloatOutputs, pro
         engine=evaluation.engine,
         note=evaluation.note,
         seconds=seconds,
+        elsewhere=others,
     )
     return Measured(row, {one.cost.config: render_html(replace(one.report, model=setting.name)) for one in built})
 

@@ -175,7 +175,17 @@ def _setting(network: Network, data: Data, calibration: Data | None, options: Co
     if calib is not None and calib.launches >= HELD_OUT:
         calib, held_out = calib.split(HELD_OUT)
     is_classifier = test.labels is not None or test.targets is None
-    return Setting(network, test, calib, held_out, options.find_places(), options.engine, is_classifier, options.name)
+    return Setting(
+        network,
+        test,
+        calib,
+        held_out,
+        options.find_places(),
+        options.engine,
+        is_classifier,
+        options.name,
+        tuple(options.targets),
+    )
 
 
 class _Runner:
@@ -252,7 +262,8 @@ class _Runner:
     def rows(self, strategies: Sequence[Strategy], floats: FloatOutputs) -> tuple[list[Row], dict[Key, Path]]:
         """A row for each strategy, stored or measured, in the order given, and files of pages of builds, if kept."""
         where = [asdict(place) for place in self._setting.places]
-        keys = [key_of("row", *self._common, strategy_values(s), where, self._setting.engine) for s in strategies]
+        others = (where, self._setting.engine, self._setting.targets)
+        keys = [key_of("row", *self._common, strategy_values(s), *others) for s in strategies]
         known = self._journal.read(keys)
         found = {number: read_row(known[key]) for number, key in enumerate(keys) if key in known}
         # Long tasks go first, so that processes end together.

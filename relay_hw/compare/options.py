@@ -10,6 +10,7 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.backend.engines import ENGINES
 from relay_hw.compare.mixed import check_points
 from relay_hw.compare.places import Place, places
+from relay_hw.compare.targets import check_target
 from relay_hw.errors import InputError
 from relay_hw.quantize import Strategy, find_strategy
 from relay_hw.support.names import one_of
@@ -28,6 +29,7 @@ class CompareOptions:
     `output`: name of the output to compare; the first by default.
     `configs`: of the accelerator; by default `default`, and `w4` for 4-bit weights.
     `board`: compile for it, by default for every configuration that has a clock there.
+    `targets`: others than ours, by name, or name and configuration with a colon between them: their instructions.
     `area`: add the synthesis results of each configuration.
     `engine`: how integers are evaluated: auto, tvm or numpy.
     `processes`: on this machine, or the address of a Dask `scheduler`.
@@ -42,6 +44,7 @@ class CompareOptions:
     output: str | None = None
     configs: Sequence[str | AccelConfig] | None = None
     board: str | None = None
+    targets: Sequence[str] = ()
     area: bool = False
     engine: str = "auto"
     processes: int = 1
@@ -58,6 +61,8 @@ class CompareOptions:
             raise InputError(f"processes must be at least 1, not {self.processes}")
         if self.scheduler is not None:
             check_scheduler(self.scheduler)
+        for name in self.targets:
+            check_target(name)
         if self.mixed:
             check_points(self.mixed)
 

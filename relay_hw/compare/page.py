@@ -18,7 +18,7 @@ from relay_hw.compare.histogram import Histogram
 from relay_hw.compare.plots import Axes, Plot, amount_text, pareto_plot
 from relay_hw.compare.ranges import Range, Ranges, ranges
 from relay_hw.compare.rows import Key, Row
-from relay_hw.compare.table import clocks, decibels, interval, notes, pairs, rate, share, short
+from relay_hw.compare.table import TARGETS, clocks, decibels, interval, notes, pairs, rate, share, short, target_rows
 from relay_hw.errors import InputError
 from relay_hw.report import ROWS_SCRIPT, number, percent, render, short_names
 from relay_hw.support.names import one_of
@@ -49,6 +49,8 @@ def render_page(found: Findings, layers: Sequence[str] | None = None, folder: Pa
         rows=[_Strategy.of(found, row, columns, links) for row in found.points],
         machines=list(dict.fromkeys(row.cost.machine for row in found.points if row.cost is not None)),
         clocks=clocks(found),
+        targets=TARGETS,
+        target_rows=target_rows(found) if any(row.elsewhere for row in found.rows) else [],
         plots=_plots(found),
         noise=_noise(found, names),
         pictures=_pictures(found, shown, names),

@@ -14,6 +14,7 @@ from relay_hw.compare.hardware_cost import Cost
 from relay_hw.compare.histogram import Histogram
 from relay_hw.compare.measures import Quality
 from relay_hw.compare.probes import LayerRow
+from relay_hw.compare.targets import Elsewhere
 
 FORMAT: Final = 1
 # Names of a strategy and of a configuration.
@@ -27,7 +28,8 @@ class Row:
     `held_out` None if there is none.
 
     `costs`: on every configuration that suits it, fastest first; empty with the `reason`. `unplaced_bytes`: of weights
-    where there are none. `engine` evaluated it, `note` says why no other. `seconds`: by step.
+    where there are none. `engine` evaluated it, `note` says why no other. `seconds`: by step. `elsewhere`: on other
+    targets.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Row:
     engine: str
     note: str
     seconds: Mapping[str, float]
+    elsewhere: tuple[Elsewhere, ...] = ()
 
     @property
     def cost(self) -> Cost | None:
@@ -104,6 +107,7 @@ def read_row(content: Mapping[str, Any]) -> Row:
     values["test"] = _quality(values["test"])
     values["held_out"] = _quality(values["held_out"]) if values["held_out"] else None
     values["costs"] = tuple(Cost(**{**cost, "energy": Energy(**cost["energy"])}) for cost in values["costs"])
+    values["elsewhere"] = tuple(Elsewhere(**one) for one in values["elsewhere"])
     values["layers"] = tuple(_layer(layer) for layer in values["layers"])
     return Row(**values)
 
@@ -145,7 +149,16 @@ def cost_json(cost: Cost | None) -> dict[str, Any]:
     """Hardware cost of one row; all values are null if there is none."""
     if cost is None:
         places = ("config", "memory", "board", "clock_hz", "samples_per_second")
-        names = ("cycles", "launches", "dram_bytes", "resident_bytes", "energy_uj", "energy_parts_uj", "macs")
+        names = (
+            "cycles",
+            "instructions",
+            "launches",
+            "dram_bytes",
+            "resident_bytes",
+            "energy_uj",
+            "energy_parts_uj",
+            "macs",
+        )
         others = ("accel_mac_share", "accel_layers", "host_layers", "compile_seconds", "host_seconds", "machine")
         return dict.fromkeys((*places, *names, *others, "lut", "multipliers", "block_rams"))
     return {
@@ -155,6 +168,7 @@ def cost_json(cost: Cost | None) -> dict[str, Any]:
         "clock_hz": cost.clock_hz,
         "samples_per_second": cost.samples_per_second,
         "cycles": cost.cycles,
+        "instructions": cost.instructions,
         "launches": cost.launches,
         "dram_bytes": cost.dram_bytes,
         "resident_bytes": cost.resident_bytes,
@@ -202,6 +216,7 @@ def row_json(row: Row, front: Collection[tuple[str, str]]) -> dict[str, Any]:
         "engine_note": row.note,
         "seconds": {key: round(value, 3) for key, value in row.seconds.items()},
         "costs": points if row.costs else [],
+        "targets": [asdict(one) for one in row.elsewhere],
         "worst_layers": [layer.name for layer in row.worst_layers],
         "layers": [layer_json(layer) for layer in row.layers],
     }

@@ -9,13 +9,16 @@ from relay_hw.compare.front import labels_of
 from relay_hw.compare.hardware_cost import Cost
 from relay_hw.compare.measures import Interval, Quality
 from relay_hw.compare.rows import Row, hardware_notes
+from relay_hw.compare.targets import Elsewhere
 from relay_hw.report import number, percent, short_names, table
 from relay_hw.support.quote import line
 
 _RIGHT = frozenset(
     {"top-1", "top-5", "MSE", "agrees", "95 % interval", "SQNR dB", "+/-", "cycles", "a second", "DRAM", "weights",
-     "uJ", "on accel", "LUT", "mult", "compile s", "host ms"}
+     "uJ", "on accel", "LUT", "mult", "compile s", "host ms", "instructions", "of MACs", "layers", "host layers"}
 )  # fmt: skip
+# Of the table of targets.
+TARGETS = ("strategy", "on", "top-1", "agrees", "SQNR dB", "instructions", "of MACs", "layers", "host layers")
 # Columns that are dropped first on narrow terminals.
 _OPTIONAL = (
     "compile s",
@@ -58,6 +61,8 @@ def comparison_text(found: Findings, width: int | None = None) -> str:
         lines.append(f"* best: {line(found.best)}, by {line(found.best_by)}")
     else:
         lines.append(f"no best strategy: {line(found.best_by)}")
+    if any(row.elsewhere for row in found.rows):
+        lines += ["", "the same integers on other targets:", "", table(TARGETS, target_rows(found), _RIGHT, width), ""]
     names = short_names(found.layer_names)
     lines += [f"{line(row.name)}: most noise in {_worst(row, names)}" for row in found.rows if row.worst_layers]
     lines += _all_notes(found)
@@ -65,6 +70,29 @@ def comparison_text(found: Findings, width: int | None = None) -> str:
     lines += [f"host ms: the host's part of a run by numpy, on {', '.join(map(line, machines))}"] if machines else []
     lines += [line(text)] if (text := clocks(found)) else []
     return "\n".join([*lines, *map(line, found.notes)])
+
+
+def target_rows(found: Findings) -> list[tuple[str, ...]]:
+    """Cells of `TARGETS`: each strategy on the configurations of our accelerator, then on other targets."""
+    rows: list[tuple[str, ...]] = []
+    for row in found.rows:
+        quality = (share(row.test.top1), share(row.test.agreement), decibels(row.test.sqnr_db))
+        for cost in row.costs:
+            counts = (
+                number(cost.instructions),
+                percent(cost.accel_share),
+                str(cost.accel_layers),
+                str(cost.host_layers),
+            )
+            rows.append((row.name, cost.config, *quality, *counts))
+        rows += [(row.name, other.target, *quality, *_counts(other)) for other in row.elsewhere]
+    return rows
+
+
+def _counts(other: Elsewhere) -> tuple[str, ...]:
+    if other.reason:
+        return ("-",) * 4
+    return (number(other.instructions), percent(other.share), str(other.layers), str(other.host_layers))
 
 
 def _all_notes(found: Findings) -> list[str]:
@@ -84,6 +112,7 @@ def notes(row: Row) -> list[str]:
     found = hardware_notes(row)
     if row.host_share:
         found.append(f"{percent(row.host_share)} of the multiply-accumulates run on the host, outside of the cycles")
+    found += [f"{other.target}: {other.reason}" for other in row.elsewhere if other.reason]
     return [*found, *([f"evaluated by {row.engine}: {row.note}"] if row.note else [])]
 
 
