@@ -1,6 +1,6 @@
 """Runs the regions of a build on the functional simulator, as VTA's runtime does on a board.
 
-In: programs, int8 arrays. Out: int8 arrays, counts of instructions, micro-ops and bytes.
+In: programs, int8 arrays. Out: int8 arrays, counts of instructions, micro-ops and bytes, and cycles by a model.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from relay_hw.vta.geometry import Geometry
 from relay_hw.vta.layout import pack, unpack
 from relay_hw.vta.program import Program
 from relay_hw.vta.sim.choices import CHOICES, Choices
+from relay_hw.vta.sim.cycles import modelled_cycles
 from relay_hw.vta.sim.machine import run
 from relay_hw.vta.sim.state import Dram, new_state
 
@@ -42,7 +43,8 @@ class Simulated:
             begin = time.perf_counter()
             results, counts = launch(program, arrays, choices)
             answer = results[0] if len(results) == 1 else tuple(results)
-            yield answer, Measured(None, time.perf_counter() - begin, counts)
+            counters = {**counts, "modelled_cycles": modelled_cycles(program.words, program.head.geometry)}
+            yield answer, Measured(None, time.perf_counter() - begin, counters)
 
     def repeats(self, calls: Sequence[str], loads: Mapping[int, str]) -> frozenset[int]:
         """Nothing is loaded apart."""

@@ -120,16 +120,17 @@ def execute(state: State, insn: Insn, choices: Choices, counts: Counter[str]) ->
             counts[f"{insn.memory_type.name.lower()}_bytes"] += rows * insn.x_size * entry
         case Gemm():
             gemm(state, insn)
-            counts["reset_uops" if insn.reset else "gemm_uops"] += _uops(insn)
+            counts["reset_uops" if insn.reset else "gemm_uops"] += uop_count(insn)
         case Alu():
             alu(state, insn, choices)
-            counts["alu_uops"] += _uops(insn)
+            counts["alu_uops"] += uop_count(insn)
         case Finish():
             pass
         case _:
             assert_never(insn)
 
 
-def _uops(insn: Gemm | Alu) -> int:
+def uop_count(insn: Gemm | Alu) -> int:
+    """Micro-ops that an instruction executes."""
     loops = insn.loops
     return max(loops.uop_end - loops.uop_bgn, 0) * loops.iter_out * loops.iter_in
