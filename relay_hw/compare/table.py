@@ -112,7 +112,7 @@ def notes(row: Row) -> list[str]:
     found = hardware_notes(row)
     if row.host_share:
         found.append(f"{percent(row.host_share)} of the multiply-accumulates run on the host, outside of the cycles")
-    found += [f"{other.target}: {other.reason}" for other in row.elsewhere if other.reason]
+    found += [f"{line(other.target)}: {line(other.reason)}" for other in row.elsewhere if other.reason]
     return [*found, *([f"evaluated by {row.engine}: {row.note}"] if row.note else [])]
 
 
