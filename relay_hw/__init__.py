@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         text,
         transform,
     )
+    from relay_hw.backend.python_code import to_python
     from relay_hw.build_module import build, create_executor
     from relay_hw.ir.build import var
     from relay_hw.ir.expr import (
@@ -115,6 +116,7 @@ _ELSEWHERE = {
     "nn": ("relay_hw.op", "nn"),
     "save_json": ("relay_hw.text", "save_json"),
     "save_param_dict": ("relay_hw.text", "save_param_dict"),
+    "to_python": ("relay_hw.backend.python_code", "to_python"),
     "var": ("relay_hw.ir.build", "var"),
 }
 
@@ -180,6 +182,7 @@ __all__ = [
     "save_param_dict",
     "scalar_type",
     "text",
+    "to_python",
     "transform",
     "var",
 ]

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from relay_hw.analysis.infer import infer_type
 from relay_hw.analysis.scope import Scopes, find_scopes
 from relay_hw.errors import EvalError, InputError
 from relay_hw.interp.evaluate import arguments
@@ -43,7 +44,8 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.trampoline import Recursion, run
 from relay_hw.ir.types import TensorType
 from relay_hw.support.names import one_of
-from relay_hw.support.quote import identifier
+from relay_hw.support.quote import identifier, line
+from relay_hw.transform.base import is_typed
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,6 +56,9 @@ class PythonModule:
     source: str
     functions: Mapping[str, Callable[..., Any]]
 
+    def __str__(self) -> str:
+        return self.source
+
     def run(self, name: str, args: Sequence[Any] | Mapping[str, Any]) -> Any:
         """The value of `@name` for `args`, by position or name. Raises InputError, EvalError; RecursionError."""
         if name not in self.functions:
@@ -63,15 +68,20 @@ class PythonModule:
             return self.functions[name](*values)
 
 
-def compile_python(mod: IRModule) -> PythonModule:
-    """`mod`, which must be typed, as Python. Raises SyntaxError for a program nested deeper than Python allows."""
+def to_python(mod: IRModule) -> PythonModule:
+    """`mod` as a readable Python program with the same results: `print` shows it, `run` runs one of its functions.
+
+    Raises TypeCheckError, SyntaxError for a program nested deeper than Python allows.
+    """
+    mod = mod if is_typed(mod) else infer_type(mod)
     names = {name: f"g{number}_{identifier(name)}" for number, name in enumerate(mod.functions)}
     pool = _Pool({"asarray": np.asarray, "value_of": _value_of, "Data": ConstructorValue, "Ref": RefValue,
                   "no_arm": _no_arm, "again": _Again, "loop": _loop})  # fmt: skip
     lines: list[str] = []
     for name, function in mod.functions.items():
+        lines += ["", f"# @{line(name)}: {line(str(function.checked_type))}"]
         lines += _FunctionCoder(names, pool, find_scopes(function)).definition(names[name], function, name)
-    source = "\n".join(lines) + "\n"
+    source = "\n".join(lines[1:]) + "\n"
     space = dict(pool.values)
     # The text is made here, of names that are made here.
     exec(compile(source, "<relay>", "exec"), space)
@@ -113,6 +123,8 @@ class _FunctionCoder:
     lines: list[str] = field(default_factory=list)
     indent: int = 0
     names: dict[Expr, str] = field(default_factory=dict)
+    # What variables are called that stand for a node.
+    stems: dict[Expr, str] = field(default_factory=dict)
     count: int = 0
     own: _Own = field(default_factory=lambda: _Own(frozenset()))
 
@@ -127,12 +139,14 @@ class _FunctionCoder:
         self.lines.append("    " * self.indent + line)
 
     def fresh(self, stem: str = "v") -> str:
+        """A new name; `_` and a number end no name of an object or operator."""
         self.count += 1
-        return f"{stem}{self.count}"
+        name = f"{stem}_{self.count}"
+        return name if name not in self.globals.values() else self.fresh(stem)
 
-    def assign(self, value: str) -> str:
-        """A new name for a Python expression."""
-        name = self.fresh()
+    def assign(self, node: Expr, value: str) -> str:
+        """A new name for the Python expression that computes `node`."""
+        name = self.fresh(self.stems.get(node, "v"))
         self.write(f"{name} = {value}")
         return name
 
@@ -147,7 +161,7 @@ class _FunctionCoder:
 
     def _define(self, python: str, function: Function, own: _Own) -> Recursion[None]:
         outer, self.own = self.own, own
-        params = [self.fresh("p") for _ in function.params]
+        params = [self.fresh(_stem(param)) for param in function.params]
         self.names.update(zip(function.params, params, strict=True))
         own.is_loop = any(_calls(call, own) for call in _tail_calls(function.body))
         with self.block(f"def {python}({', '.join(params)}):"):
@@ -211,14 +225,14 @@ class _FunctionCoder:
         yield
 
     def _constructor(self, node: Constructor) -> Recursion[str]:
-        return self.assign(f"lambda *fields: Data({self.pool.name(node, 'k')}, fields)")
+        return self.assign(node, f"lambda *fields: Data({self.pool.name(node, 'k')}, fields)")
         yield
 
     def _tuple(self, node: Tuple) -> Recursion[str]:
-        return self.assign(f"({''.join(part + ', ' for part in (yield self._all(node.fields)))})")
+        return self.assign(node, f"({''.join(part + ', ' for part in (yield self._all(node.fields)))})")
 
     def _tuple_get_item(self, node: TupleGetItem) -> Recursion[str]:
-        return self.assign(f"{(yield self.visit(node.tuple_value))}[{node.index}]")
+        return self.assign(node, f"{(yield self.visit(node.tuple_value))}[{node.index}]")
 
     def _let_value(self, node: Let) -> Recursion[str]:
         yield self._let(node)
@@ -226,11 +240,12 @@ class _FunctionCoder:
 
     def _let(self, node: Let) -> Recursion[None]:
         if isinstance(node.value, Function) and node.value not in self.names:
-            python = self.fresh("f")
+            python = self.fresh(_stem(node.var))
             self.names[node.var] = self.names[node.value] = python
             yield self._hoisted(node.value)
             yield self._define(python, node.value, _Own(frozenset((node.var,))))
             return
+        self.stems.setdefault(node.value, _stem(node.var))
         self.names[node.var] = yield self.visit(node.value)
 
     def _function(self, node: Function) -> Recursion[str]:
@@ -276,7 +291,7 @@ class _FunctionCoder:
             self._pattern(clause.lhs, data, tests, bound)
             with self.block(f"{'el' if number else ''}if {' and '.join(tests) or 'True'}:"):
                 for var, path in bound:
-                    self.names[var] = self.assign(path)
+                    self.names[var] = self.assign(var, path)
                 yield self._end(clause.rhs, result)
         with self.block("else:"):
             self.write(f"no_arm({data})")
@@ -284,6 +299,7 @@ class _FunctionCoder:
     def _pattern(self, pattern: Pattern, path: str, tests: list[str], bound: list[tuple[Var, str]]) -> None:
         match pattern:
             case PatternVar(var=var):
+                self.stems[var] = _stem(var)
                 bound.append((var, path))
             case PatternConstructor(constructor=constructor, patterns=inner):
                 tests.append(f"{path}.constructor.name_hint == {constructor.name_hint!r}")
@@ -296,10 +312,10 @@ class _FunctionCoder:
                 pass
 
     def _ref_create(self, node: RefCreate) -> Recursion[str]:
-        return self.assign(f"Ref({(yield self.visit(node.value))})")
+        return self.assign(node, f"Ref({(yield self.visit(node.value))})")
 
     def _ref_read(self, node: RefRead) -> Recursion[str]:
-        return self.assign(f"{(yield self.visit(node.ref))}.value")
+        return self.assign(node, f"{(yield self.visit(node.ref))}.value")
 
     def _ref_write(self, node: RefWrite) -> Recursion[str]:
         ref = yield self.visit(node.ref)
@@ -308,16 +324,16 @@ class _FunctionCoder:
 
     def _call(self, node: Call) -> Recursion[str]:
         if isinstance(node.op, Op):
-            return self.assign(self._operation(node, node.op, (yield self._all(node.args))))
+            return self.assign(node, self._operation(node, node.op, (yield self._all(node.args))))
         if isinstance(node.op, Constructor):
             parts = "".join(part + ", " for part in (yield self._all(node.args)))
-            return self.assign(f"Data({self.pool.name(node.op, 'k')}, ({parts}))")
+            return self.assign(node, f"Data({self.pool.name(node.op, 'k')}, ({parts}))")
         callee = yield self.visit(node.op)
-        return self.assign(f"{callee}({', '.join((yield self._all(node.args)))})")
+        return self.assign(node, f"{callee}({', '.join((yield self._all(node.args)))})")
 
     def _operation(self, node: Call, op: Op, args: Sequence[str]) -> str:
         attrs = "None" if node.attrs is None else self.pool.name(node.attrs, "a")
-        meaning = self.pool.name(op.reference, f"op_{identifier(op.name)}_")
+        meaning = self.pool.name(op.reference, f"op_{identifier(op.name)}")
         made = f"{meaning}({attrs}, ({''.join(arg + ', ' for arg in args)}), {self.pool.name(node.type, 't')})"
         return f"asarray({made})" if isinstance(node.checked_type, TensorType) else f"value_of({made})"
 
@@ -338,6 +354,12 @@ _RULES: Mapping[type[Expr], Callable[[_FunctionCoder, Any], Recursion[str]]] = {
     Match: _FunctionCoder._match,
     Call: _FunctionCoder._call,
 }
+
+
+def _stem(var: Var) -> str:
+    """What Python calls a variable: its own name as far as that is one."""
+    found = identifier(var.name_hint)
+    return found if found.isidentifier() else f"v{found}"
 
 
 def _calls(call: Call, own: _Own) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.backend.python_code import PythonModule, compile_python
+from relay_hw.backend.python_code import PythonModule, to_python
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.frontend.python.annotations import LIST
 from relay_hw.frontend.python.gradients import gradient_function
@@ -205,7 +205,7 @@ class Runner:
     def __init__(self, mod: IRModule, entry: str) -> None:
         self._mod = mod
         self._entry = entry
-        self._compiled: PythonModule | None = compile_python(mod)
+        self._compiled: PythonModule | None = to_python(mod)
         self._function: Function = mod[entry]
 
     def __call__(self, *args: Any) -> Any:
@@ -215,7 +215,7 @@ class Runner:
                 f"{self._entry} must get {len(params)} argument{'s' * (len(params) != 1)}, not {len(args)}"
             )
         values = [to_relay(arg, param.type) for arg, param in zip(args, params, strict=True)]
-        return to_python(self._run(values), self._function.func_type.ret_type)
+        return as_python(self._run(values), self._function.func_type.ret_type)
 
     def _run(self, values: Sequence[Any]) -> Any:
         if self._compiled is not None:
@@ -241,12 +241,12 @@ def to_relay(given: Any, ty: Type) -> Any:
             return given
 
 
-def to_python(found: Any, ty: Type) -> Any:
+def as_python(found: Any, ty: Type) -> Any:
     """Convert Relay's lists to Python lists."""
     match ty:
         case TypeCall(func=func, args=(item,)) if func == LIST:
-            return [to_python(part, item) for part in list_items(found)]
+            return [as_python(part, item) for part in list_items(found)]
         case TupleType(fields=parts):
-            return tuple(to_python(part, field) for part, field in zip(found, parts, strict=True))
+            return tuple(as_python(part, field) for part, field in zip(found, parts, strict=True))
         case _:
             return found

@@ -14,7 +14,7 @@ STABLE = {
         RefCreate RefRead RefType RefWrite Span TensorType Tuple TupleGetItem TupleType Type TypeCall TypeData
         TypeVar Var __version__ analysis astext build compare const create_executor dataflow_pattern explore
         fromtext frontend interp load_json load_param_dict nn op prelude qnn quantize report runtime save_json
-        save_param_dict scalar_type text transform var
+        save_param_dict scalar_type text to_python transform var
     """,
     "relay_hw.frontend": """
         from_onnx from_pytorch from_relax from_tflite

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from relay_hw.backend.python_code import compile_python
+from relay_hw.backend.python_code import to_python
 from relay_hw.errors import ParseError
 from relay_hw.ir.module import IRModule
 from relay_hw.text import load_json, parse, print_module, save_json
@@ -64,6 +64,6 @@ def test_python_is_made_of_names_of_its_own() -> None:
     for old in ("helper", "p", "x"):
         for name in FREE:
             mod = load_json(JSON.replace(json.dumps(old), json.dumps(name)))
-            found = compile_python(mod)
+            found = to_python(mod)
             assert len(found.functions) == 2 and found.source.isascii()
             assert re.fullmatch(r"[\w\s.,:()=\[\]{}'<>!+*/%-]*", found.source), name

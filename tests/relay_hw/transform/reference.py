@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from relay_hw.analysis import infer_type
+from relay_hw.backend.python_code import to_python
 from relay_hw.interp import ConstructorValue, evaluate
 from relay_hw.interp.values import RefValue
 from relay_hw.ir.expr import Call, Expr, Op, Trait
@@ -48,7 +49,7 @@ def result_type(mod: IRModule) -> Type:
 
 
 def assert_keeps_semantics(steps: Sequence[Pass], mod: IRModule, what: str) -> IRModule:
-    """No step changes the type, the value, or the order of effects."""
+    """No step changes the type, the value, or the order of effects, and Python computes the same from the last one."""
     typed = infer_type(mod)
     expected, ty = reference_result(typed), result_type(typed)
     done: list[str] = []
@@ -58,4 +59,6 @@ def assert_keeps_semantics(steps: Sequence[Pass], mod: IRModule, what: str) -> I
         told = f"{what} after {', '.join(done)}"
         assert result_type(typed) == ty, told
         assert reference_result(typed) == expected, told
+    python = to_python(typed).run("main", [INPUTS[param.name_hint] for param in typed["main"].params])
+    assert plain(python) == expected[0], f"{what} after {', '.join(done)}, as Python"
     return typed
