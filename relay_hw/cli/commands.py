@@ -186,15 +186,11 @@ def _add_tolerant(parser: ArgumentParser) -> None:
 
 def _add_language_commands(commands: Any) -> None:
     evaluate = add(commands, "eval", "language:eval_command", "evaluate a function of a model with the interpreter")
-    evaluate.add_argument("file", type=Path, metavar="FILE")
-    text = "an argument: a number, nested lists such as [[1, 2], [3, 4]], or a Relay expression"
-    evaluate.add_argument("arguments", nargs="*", metavar="ARGUMENT", help=text)
-    evaluate.add_argument("--entry", default="main", metavar="NAME", help="function to evaluate (default main)")
-    evaluate.add_argument("--input", type=Path, metavar="DATA.npz", help="arguments by parameter name")
+    _add_evaluation(evaluate)
     evaluate.add_argument("--output", type=arg.output_file, metavar="OUT.npz", help="write the resulting tensors")
-    evaluate.set_defaults(files={"file": check_model, "input": check_npz_of("input")})
-    _add_libraries(evaluate)
-    _add_shapes(evaluate)
+
+    text = "step through an evaluation, forwards and backwards; help in it lists its commands"
+    _add_evaluation(add(commands, "debug", "debug:debug_command", text))
 
     convert = add(commands, "convert", "language:convert_command", "write a model as Relay text or as JSON")
     convert.add_argument("model", type=Path, metavar="IN", help="an .onnx, .relay, .json, .tflite or .pt2 file")
@@ -203,6 +199,18 @@ def _add_language_commands(commands: Any) -> None:
     _add_libraries(convert)
     _add_shapes(convert)
     _add_tolerant(convert)
+
+
+def _add_evaluation(parser: ArgumentParser) -> None:
+    """What evaluating a function takes."""
+    parser.add_argument("file", type=Path, metavar="FILE")
+    text = "an argument: a number, nested lists such as [[1, 2], [3, 4]], or a Relay expression"
+    parser.add_argument("arguments", nargs="*", metavar="ARGUMENT", help=text)
+    parser.add_argument("--entry", default="main", metavar="NAME", help="function to evaluate (default main)")
+    parser.add_argument("--input", type=Path, metavar="DATA.npz", help="arguments by parameter name")
+    parser.set_defaults(files={"file": check_model, "input": check_npz_of("input")})
+    _add_libraries(parser)
+    _add_shapes(parser)
 
 
 def _add_inspect_commands(commands: Any) -> None:

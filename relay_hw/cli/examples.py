@@ -30,6 +30,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "export": (f"relay-hw export {_BUILD} -o c", "relay-hw export --form vivado --board pynq-z1 -o vivado"),
         "verify": (f"relay-hw verify {_BUILD} --samples 1 --device cycle",),
         "eval": ("relay-hw eval examples/relay/control.relay --entry total 'Cons(1,Cons(2,Nil))'",),
+        "debug": ("relay-hw debug examples/relay/control.relay --entry total 'Cons(1,Cons(2,Nil))'",),
         "convert": (f"relay-hw convert {_MODEL} mnist.relay",),
         "check": (f"relay-hw check {_BUILD}/2_quantized.relay",),
         "show": (f"relay-hw show {_BUILD}", f"relay-hw show {_BUILD} --stage quantized"),

@@ -30,6 +30,19 @@ from relay_hw.support.quote import line
 
 def eval_command(args: Namespace, console: Console) -> int:
     """Evaluate a function on arguments from the command line and from a file."""
+    interpreter, given = prepared(args)
+    console.started("evaluating")
+    value = interpreter.call_global(args.entry, given)
+    if args.output is not None:
+        save_npz(args.output, _outputs(value))
+    ty = str(interpreter.mod[args.entry].func_type.ret_type)
+    text = value_text(value)
+    console.result({"entry": args.entry, "type": ty, "text": text, "value": plain_value(value)}, text)
+    return 0
+
+
+def prepared(args: Namespace) -> tuple[Interpreter, Mapping[str, Value]]:
+    """The model of a command in an interpreter, and the arguments of its entry."""
     from relay_hw.runtime.models import load_model
 
     model = load_model(args.file, args.libraries, **model_options(args))
@@ -42,14 +55,7 @@ def eval_command(args: Namespace, console: Console) -> int:
     if args.input is not None:
         given |= Archive(args.input, "input")
     given |= _positional(function, args.arguments, given, interpreter)
-    console.started("evaluating")
-    value = interpreter.call_global(args.entry, _checked(function, given, args.entry))
-    if args.output is not None:
-        save_npz(args.output, _outputs(value))
-    ty = str(function.func_type.ret_type)
-    text = value_text(value)
-    console.result({"entry": args.entry, "type": ty, "text": text, "value": plain_value(value)}, text)
-    return 0
+    return interpreter, _checked(function, given, args.entry)
 
 
 def _positional(

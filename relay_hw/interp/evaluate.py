@@ -73,8 +73,8 @@ def evaluate(
 ) -> Value:
     """The value of `@entry` for `args`, by position or by parameter name: an array, a tuple, or a value of a data type.
 
-    `observe(node, value)` is called for every value of a call or variable. Raises InputError for arguments that do not
-    fit the parameters, EvalError for a program that fails.
+    `observe(node, value)` is called for every value of a call or variable, and with the reference for every write.
+    Raises InputError for arguments that do not fit the parameters, EvalError for a program that fails.
     """
     return Interpreter(mod, observe).call_global(entry, args)
 
@@ -187,6 +187,8 @@ class Interpreter:
     def _ref_write(self, node: RefWrite, frame: Frame, plan: Scopes) -> Recursion[Value]:
         ref = yield self._eval(node.ref, frame, plan)
         ref.value = yield self._eval(node.value, frame, plan)
+        if self._observe is not None:
+            self._observe(node, ref)
         return ()
 
     def _match(self, node: Match, frame: Frame, plan: Scopes) -> Recursion[Value]:
