@@ -133,6 +133,10 @@ test-axi: $(READY) ## random programs on memories that order, delay, refuse or n
 test-power-on: $(READY) ## 1,000 random starts, 200 resets in mid-run, 50 programs in four states (Debian: iverilog) (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/sim/test_power_on.py $(FLAGS)
 
+test-mutants: $(READY) ## hundreds of changes of the Verilog, one at a time: tests, properties or a proof must tell (minutes)
+	$(BIN)/python scripts/mutants.py $(FLAGS)
+	$(BIN)/python -m pytest -q -s -m long tests/mutants
+
 test-steady: $(READY) ## 31 networks of three regions or more: one figure whoever shows it, what stays on the device gains by it (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/target/accel/test_steady.py tests/relay_hw/target/accel/test_regions.py $(FLAGS)
 

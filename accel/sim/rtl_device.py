@@ -40,6 +40,7 @@ class Simulation:
     waves: str | Path | None = None
     stall_seed: int | None = None
     power_seed: int | None = None
+    arguments: tuple[str, ...] = ()
     watchdog: int | None = None
     settle: bool = False
 
@@ -78,7 +79,9 @@ class RtlDevice:
         if isinstance(model, Sources):
             start = Start.ZEROS if run.power_seed is None else Start.DRAWN
             model = build_library(Build.of(config, kind, model.rtl, model.form, start), progress=progress)
-        self._model = RtlModel(model, config, self._memory, Seeds(run.stall_seed, run.power_seed), run.settle)
+        self._model = RtlModel(
+            model, config, self._memory, Seeds(run.stall_seed, run.power_seed), run.settle, run.arguments
+        )
         self.core = Core(self._model.write_registers, self._model.read_registers)
         if run.waves is not None:
             self._model.open_waves(Path(run.waves))

@@ -60,6 +60,7 @@ class _Settings(ctypes.Structure):
         ("core_writes", _U32),
         ("burst_beats", _U32),
         ("write_order", _U32),
+        ("arguments", ctypes.c_char_p),
         ("settle", _U32),
         ("sdram", _SdramSettings),
     )
@@ -108,11 +109,17 @@ class RtlModel:
     """One simulated core. Not thread-safe; several may live in one process.
 
     `settle` evaluates the model on both edges of the clock in every cycle: slower, and no different for a master whose
-    AXI outputs are registers.
+    AXI outputs are registers. `arguments` are what a command line would give the model.
     """
 
     def __init__(
-        self, library: Path, config: AccelConfig, memory: MemoryModel, seeds: Seeds, settle: bool = False
+        self,
+        library: Path,
+        config: AccelConfig,
+        memory: MemoryModel,
+        seeds: Seeds,
+        settle: bool = False,
+        arguments: Sequence[str] = (),
     ) -> None:
         if sys.byteorder != "little":
             raise AccelError(f"host byte order must be little for the Verilog simulation, not {sys.byteorder}")
@@ -128,6 +135,7 @@ class RtlModel:
             core_writes=config.write_outstanding,
             burst_beats=config.burst_beats,
             write_order=memory.write_order,
+            arguments=" ".join(arguments).encode(),
             settle=settle,
             sdram=_sdram_settings(config, memory),
         )

@@ -202,16 +202,21 @@ def run_verilator(tools: Toolchain, arguments: Sequence[str], folder: Path) -> N
     _run([str(tools.verilator), *arguments], folder, environment)
 
 
-def _build_into(build: Build, tools: Toolchain, work: Path, cache: Path) -> None:
-    begin = time.perf_counter()
-    objects = work / "obj"
+def verilate(build: Build, tools: Toolchain, objects: Path) -> None:
+    """Fill the folder `objects` with the model in C++. Raises ToolError."""
     sizes = [f"-G{key}={_literal(value)}" for key, value in build.parameters]
     trace = {Waves.NONE: [], Waves.FST: ["--trace-fst"], Waves.VCD: ["--trace-vcd"]}[build.waves]
     arguments = ["--cc", "--prefix", f"V{TOP}", "--top-module", TOP, "--Mdir", str(objects), *build.flags]
     files = [str(path.relative_to(build.rtl)) for path in rtl_files(build.rtl, build.form)]
     arguments += [*_SILENT, *trace, *sizes, "+incdir+.", "+incdir+gen", *files]
+    run_verilator(tools, arguments, build.rtl.resolve())
+
+
+def _build_into(build: Build, tools: Toolchain, work: Path, cache: Path) -> None:
+    begin = time.perf_counter()
+    objects = work / "obj"
     try:
-        run_verilator(tools, arguments, build.rtl.resolve())
+        verilate(build, tools, objects)
         _compile(build, tools, objects, work / LIBRARY, cache)
     except FileNotFoundError as error:
         raise ToolError(f"a tool of the build is missing: {error}") from None

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from relay_hw.accel.sim.result_cache import kept
-from relay_hw.accel.sim.verilator import RTL_DIR as RTL
+from relay_hw.accel.sim.rtl_device import Sources
 from relay_hw.accel.sim.verilator import (
     Form,
     Toolchain,
@@ -44,6 +44,10 @@ _OFF = ("COVERAGE", "SC", "TIMING", "TRACE", "TRACE_FST", "TRACE_VCD", "TRACE_SA
 _DEFINES = ("-DVERILATOR=1", *(f"-DVM_{what}=0" for what in _OFF))
 
 
+# What is synthesised.
+FABRIC = Sources(form=Form.FABRIC)
+
+
 class BenchError(Exception):
     """A bench that failed or did not run; the message names the module, the parameters and how to repeat it."""
 
@@ -53,7 +57,7 @@ def run_bench(
     bench: str,
     parameters: Mapping[str, int],
     build_root: Path,
-    form: Form = Form.FABRIC,
+    sources: Sources = FABRIC,
     seeds: Iterable[int] = (1,),
 ) -> None:
     """Build `module` with `parameters` and run the cocotb module `<bench>` of this package once with each seed.
@@ -64,11 +68,11 @@ def run_bench(
 
     os.environ.update(environment())
     runner = get_runner("verilator")
-    build_dir = build_root / f"{module}-{_key(module, parameters, form)}"
+    build_dir = build_root / f"{module}-{_key(module, parameters, sources)}"
     runner.build(
-        sources=rtl_files(RTL, form),
+        sources=rtl_files(sources.rtl, sources.form),
         hdl_toplevel=module,
-        includes=[RTL, RTL / "gen"],
+        includes=[sources.rtl, sources.rtl / "gen"],
         parameters=dict(parameters),
         build_args=[*_BUILD_ARGS, *ready_made(build_dir)],
         build_dir=build_dir,
@@ -79,7 +83,7 @@ def run_bench(
         if failed or not tests:
             log = (build_dir / f"{bench}.log").read_text().splitlines()
             tail = "\n".join(line.strip() for line in log if line.startswith(" " * 40) and "**" not in line)
-            what = f"{module} {dict(parameters)} {form.value} seed {seed}"
+            what = f"{module} {dict(parameters)} {sources.form.value} seed {seed}"
             raise BenchError(f"{what}: {failed} of {tests} tests failed\n{tail[-4000:]}")
 
 
@@ -138,10 +142,10 @@ def _compiled_header(tools: Toolchain) -> Path:
     return kept(user_cache_folder() / "runtime", key, make)
 
 
-def _key(module: str, parameters: Mapping[str, int], form: Form) -> str:
+def _key(module: str, parameters: Mapping[str, int], sources: Sources) -> str:
     """Content of everything that the built model depends on."""
-    digest = hashlib.sha256(repr((module, sorted(parameters.items()), form.value)).encode())
-    for path in sorted(RTL.rglob("*.v*")):
+    digest = hashlib.sha256(repr((module, sorted(parameters.items()), sources.form.value)).encode())
+    for path in sorted(sources.rtl.rglob("*.v*")):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 

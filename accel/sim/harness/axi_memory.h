@@ -38,6 +38,7 @@ struct Settings {
     uint32_t core_writes;
     uint32_t burst_beats;
     uint32_t write_order;
+    const char* arguments;  // what a command line would give the model, words apart by spaces
     uint32_t settle;  // evaluate the model with the clock low in every cycle
     SdramSettings sdram;
 };

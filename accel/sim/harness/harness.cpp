@@ -2,6 +2,8 @@
 // One cycle: settle outputs with the clock low, take handshakes, raise the clock, drive inputs for the next edge.
 #include <memory>
 #include <optional>
+#include <sstream>
+#include <string>
 
 #include "Vvta_top.h"
 #include "Vvta_top___024root.h"
@@ -29,8 +31,12 @@ constexpr uint64_t kDrainLimit = 1000000;  // bursts in flight at done must end 
 struct Model {
     VerilatedContext context;
     std::unique_ptr<Vvta_top> top;
-    explicit Model(uint64_t power_seed) {
+    Model(uint64_t power_seed, std::istringstream arguments) {
         context.traceEverOn(VTA_TRACE);
+        for (std::string word; arguments >> word;) {
+            const char* one = word.c_str();
+            context.commandArgsAdd(1, &one);
+        }
         if (power_seed) {
             context.randReset(2);
             context.randSeed(static_cast<int>(power_seed));
@@ -53,7 +59,7 @@ __attribute__((always_inline)) inline bool forget_clock(Root& root) {
 class Harness {
 public:
     explicit Harness(const Settings& settings)
-        : model_{settings.power_seed}, top_{*model_.top}, settle_{VTA_TRACE || settings.settle} {
+        : model_{settings.power_seed, std::istringstream{settings.arguments}}, top_{*model_.top}, settle_{VTA_TRACE || settings.settle} {
         idle_lite();
         // The first evaluation finds no edge.
         top_.clk_i = 0;

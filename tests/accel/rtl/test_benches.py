@@ -13,6 +13,7 @@ from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.gen_verilog import verilog_parameters
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.accel.sim.bench.runner import environment, run_bench
+from relay_hw.accel.sim.rtl_device import Sources
 from relay_hw.accel.sim.verilator import Form, find_toolchain, rtl_files
 
 
@@ -281,10 +282,10 @@ def test_verilators_makefile_finds_a_python(flags: str, monkeypatch: pytest.Monk
 
 @with_benches(QUICK_SHAPES)
 def test_bench(module: str, bench: str, shape: dict[str, int], form: Form, build_root: Path) -> None:
-    run_bench(module, bench, shape, build_root, form)
+    run_bench(module, bench, shape, build_root, Sources(form=form))
 
 
 @pytest.mark.long
 @with_benches()
 def test_bench_of_many_seeds(module: str, bench: str, shape: dict[str, int], form: Form, build_root: Path) -> None:
-    run_bench(module, bench, shape, build_root, form, range(1, 26))
+    run_bench(module, bench, shape, build_root, Sources(form=form), range(1, 26))

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 from pyverilog.vparser import ast
-from pyverilog.vparser.parser import VerilogParser
 
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.gen_verilog import verilog_parameters
 from relay_hw.accel.sim.verilator import RTL_DIR as RTL
-from relay_hw.accel.sim.verilator import Form, find_toolchain, rtl_files
+from relay_hw.accel.sim.verilator import Form, rtl_files
+from tests.accel.rtl.syntax import module_of
 
 SOURCES = rtl_files(RTL, Form.FABRIC)
 FAST = sorted((RTL / "fast").glob("*.v"))
@@ -25,27 +22,6 @@ WRITE_CHANNELS |= {"b": "id resp valid ready"}
 READ_CHANNELS = {"ar": "id addr len size burst lock cache prot valid ready", "r": "id data resp last valid ready"}
 LITE_CHANNELS = {"aw": "addr prot valid ready", "w": "data strb valid ready", "b": "resp valid ready"}
 LITE_CHANNELS |= {"ar": "addr prot valid ready", "r": "data resp valid ready"}
-
-
-@cache
-def parser() -> VerilogParser:
-    """One parser for all files: making its tables takes a second. They are written to a folder that is then gone."""
-    with TemporaryDirectory() as folder:
-        return VerilogParser(outputdir=folder, debug=False)
-
-
-@cache
-def module_of(path: Path) -> ast.ModuleDef:
-    """The one module of a file, after the preprocessor."""
-    tools = find_toolchain()
-    command = [str(tools.verilator), "-E", "-P", "--default-language", "1364-2005", f"-I{RTL / 'gen'}", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env={"VERILATOR_ROOT": str(tools.root)})
-    # The parser knows no `resetall and no `default_nettype, which only guard the compilation, nor automatic functions.
-    text = re.sub(r"^`.*$", "", done.stdout, flags=re.MULTILINE).replace("function automatic", "function")
-    definitions = parser().parse(text).description.definitions
-    modules = [item for item in definitions if isinstance(item, ast.ModuleDef)]
-    assert len(modules) == 1, f"{path.name} must hold one module, not {len(modules)}"
-    return modules[0]
 
 
 def ports_of(path: Path) -> dict[str, str]:
