@@ -36,7 +36,6 @@ def run_command(args: Namespace, console: Console) -> int:
     from relay_hw.runtime.machine import machine_name
     from relay_hw.runtime.opened import usual_chunk, usual_device
     from relay_hw.runtime.ports import input_complaints
-    from relay_hw.runtime.run_trace import run_timeline
 
     console.started("reading the build")
     artifact = runnable_build(args)
@@ -57,6 +56,8 @@ def run_command(args: Namespace, console: Console) -> int:
     if args.output:
         save_npz(args.output, _arrays(result.outputs))
     if args.trace:
+        from relay_hw.runtime.run_trace import run_timeline
+
         save_text(args.trace, json.dumps(run_timeline(result)))
     labels = data.get(LABELS) if LABELS not in [row.name for row in inputs] else None
     score, doubtful = accuracy(result.outputs, labels, given, result.samples, artifact.manifest.batch)

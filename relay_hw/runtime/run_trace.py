@@ -8,26 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 from relay_hw.runtime.result import Result
+from relay_hw.runtime.trace import box, named
 
 
 def run_timeline(result: Result) -> dict[str, Any]:
     """Events of a run, from its start; two rows show what ran at the same time."""
     places = list(dict.fromkeys(span.where for span in result.spans))
-    events: list[dict[str, Any]] = [
-        {"name": "thread_name", "ph": "M", "pid": 0, "tid": row, "args": {"name": place}}
-        for row, place in enumerate(places)
-    ]
+    events = [named("thread_name", 0, row, place) for row, place in enumerate(places)]
     for span in result.spans:
-        events.append(
-            {
-                "name": span.function,
-                "cat": span.where,
-                "ph": "X",
-                "pid": 0,
-                "tid": places.index(span.where),
-                "ts": 1e6 * span.begin,
-                "dur": 1e6 * (span.end - span.begin),
-                "args": {"sample": span.sample},
-            }
-        )
+        time = (1e6 * span.begin, 1e6 * span.end)
+        events.append(box((0, places.index(span.where)), span.function, span.where, time, {"sample": span.sample}))
     return {"displayTimeUnit": "ms", "traceEvents": events}

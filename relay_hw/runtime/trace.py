@@ -31,12 +31,12 @@ def timeline(artifact: Artifact, memory: str | None = None) -> dict[str, Any]:
     for number, run in enumerate(time_regions(artifact, memory or artifact.manifest.memory_model)):
         process = 2 * number
         layers = [artifact.manifest.layers[owner].name if owner >= 0 else "" for owner in run.owners]
-        events.append(_named("process_name", process, 0, run.function))
+        events.append(named("process_name", process, 0, run.function))
         events += _array_events(process, run, artifact)
         events += _unit_events(process, run.timing, run.program.instructions, layers)
         if run.resident is not None and run.program.resident is not None:
             loads = decode_instructions(run.program.resident.data or b"")
-            events.append(_named("process_name", process + 1, 0, f"{run.function}, once for resident weights"))
+            events.append(named("process_name", process + 1, 0, f"{run.function}, once for resident weights"))
             events += _unit_events(process + 1, run.resident, loads, ["resident"] * len(loads))
     return {"displayTimeUnit": "ns", "otherData": {"cycles_per_us": 1}, "traceEvents": events}
 
@@ -44,32 +44,32 @@ def timeline(artifact: Artifact, memory: str | None = None) -> dict[str, Any]:
 def _array_events(process: int, run: RegionRun, artifact: Artifact) -> Iterator[Event]:
     """The row above the units: what the array did, or why it waited, and for which layer."""
     thread = _ARRAY
-    yield _named("thread_name", process, thread, "array")
+    yield named("thread_name", process, thread, "array")
     for stretch in run.stretches:
         layer = artifact.manifest.layers[stretch.owner].name if stretch.owner >= 0 else ""
         cause = f"{stretch.cause} {stretch.what}".strip()
         details: dict[str, Any] = {"layer": layer, "fill": stretch.fill}
-        yield _box((process, thread), cause, "array", (stretch.begin, stretch.end), details)
+        yield box((process, thread), cause, "array", (stretch.begin, stretch.end), details)
 
 
 def _unit_events(process: int, timing: Timing, instructions: Sequence[Instr], layers: Sequence[str]) -> Iterator[Event]:
     for unit in Unit:
-        named = 0
+        rows = 0
         for row, span in _rows(timing.of(unit)):
             thread = _ROWS * (unit + 1) + row
-            if row >= named:
-                named = row + 1
-                yield _named("thread_name", process, thread, unit.name if not row else f"{unit.name} {row + 1}")
+            if row >= rows:
+                rows = row + 1
+                yield named("thread_name", process, thread, unit.name if not row else f"{unit.name} {row + 1}")
             op, values = instructions[span.index]
             details = {"index": span.index, "layer": layers[span.index], "token_cycles": span.start - span.asked}
             details["instruction"] = disassemble_instruction(op, values)
             name = f"{layers[span.index]} {op.name.lower()}".strip()
-            yield _box((process, thread), name, op.name.lower(), (span.start, span.end), details)
+            yield box((process, thread), name, op.name.lower(), (span.start, span.end), details)
 
 
-def _box(row: tuple[int, int], name: str, kind: str, cycles: tuple[int, int], details: dict[str, Any]) -> Event:
-    """A stretch of `cycles` [begin, end) in a `row`, which is a thread of a process."""
-    place = {"pid": row[0], "tid": row[1], "ts": cycles[0], "dur": cycles[1] - cycles[0]}
+def box(row: tuple[int, int], name: str, kind: str, time: tuple[float, float], details: dict[str, Any]) -> Event:
+    """A stretch of `time` [begin, end), the viewer's microseconds, in a `row`, which is a thread of a process."""
+    place = {"pid": row[0], "tid": row[1], "ts": time[0], "dur": time[1] - time[0]}
     return {"name": name, "cat": kind, "ph": "X", **place, "args": details}
 
 
@@ -85,5 +85,6 @@ def _rows(spans: list[InstructionTime]) -> Iterator[tuple[int, InstructionTime]]
         yield row, span
 
 
-def _named(kind: str, process: int, thread: int, name: str) -> Event:
+def named(kind: str, process: int, thread: int, name: str) -> Event:
+    """The name of a process or of a thread."""
     return {"name": kind, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from relay_hw.dataflow_pattern.grouping import outside_fused
 from relay_hw.errors import InputError
 from relay_hw.ir.expr import Call, Expr, Function, Op, Trait, Tuple, TupleGetItem
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, TupleType
-from relay_hw.ir.visit import rebuild
 from relay_hw.transform.base import FunctionPass
-from relay_hw.transform.graph import is_external, make, shape_of, typed, typed_call, typed_tuple
+from relay_hw.transform.graph import is_external, make, rebuilt, remake, shape_of, typed_tuple
 
 # The kernel layout that "default" means beside a data layout.
 KERNELS: Final[Mapping[str, str]] = MappingProxyType(
@@ -73,15 +72,10 @@ class _Converter:
                 # The old layout, once for all readers that need it.
                 self._memo[node] = _transform(found.expr, found.now, found.before)
             elif node not in self._memo:
-                self._memo[node] = self._plain(node)
+                self._memo[node] = rebuilt(node, self._memo)
         new = self._memo[root]
         assert isinstance(new, Function)
         return new
-
-    def _plain(self, node: Expr) -> Expr:
-        if isinstance(node, Function) and node.body not in self._memo:
-            return node
-        return typed(rebuild(node, self._memo), node.checked_type)
 
     def _try(self, node: Expr) -> _Laid | None:
         """The node in another layout, if there is a reason; None if it stays."""
@@ -121,7 +115,7 @@ class _Converter:
         weight = _transform(self._memo[node.args[1]], attrs.kernel_layout, kernel)
         rest = [self._memo[arg] for arg in node.args[2:]]
         new = replace(attrs, data_layout=wanted[0], kernel_layout=kernel, out_layout="")
-        return _Laid(_call(node, (data, weight, *rest), new), before, wanted[0])
+        return _Laid(remake(node, (data, weight, *rest), new), before, wanted[0])
 
     def _pool(self, node: Call, name: str) -> _Laid | None:
         attrs, source = node.attrs, self._laid.get(node.args[0])
@@ -137,7 +131,7 @@ class _Converter:
             return None
         data = self._to(node.args[0], before, wanted)
         new = replace(attrs, layout=wanted, **({"out_layout": ""} if out else {}))
-        return _Laid(_call(node, (data,), new), before, wanted)
+        return _Laid(remake(node, (data,), new), before, wanted)
 
     def _follow(self, node: Call, op: Op) -> _Laid | None:
         """Layout-agnostic operators take the layout of their argument."""
@@ -151,7 +145,7 @@ class _Converter:
         if op.has(Trait.REDUCES):
             return self._reduce(node, source)
         if op.has(Trait.ELEMENTWISE) and len(node.args) == 1:
-            return replace(source, expr=_call(node, (source.expr,), node.attrs))
+            return replace(source, expr=remake(node, (source.expr,), node.attrs))
         if op.has(Trait.ELEMENTWISE):
             return self._broadcast(node, source)
         return None
@@ -168,10 +162,10 @@ class _Converter:
         attrs = replace(node.attrs, axis=source.axis(node.attrs.axis))
         moved = [self._to(part, source.before, source.now) for part in parts]
         data = typed_tuple(moved) if isinstance(first, Tuple) else moved[0]
-        call = _call(node, (data, *(self._memo[arg] for arg in node.args[1:])), attrs)
+        call = remake(node, (data, *(self._memo[arg] for arg in node.args[1:])), attrs)
         if isinstance(node.checked_type, TupleType):
             self._tuples[node] = replace(source, expr=call)
-            self._memo[node] = self._plain(node)
+            self._memo[node] = rebuilt(node, self._memo)
             return None
         return replace(source, expr=call)
 
@@ -181,7 +175,7 @@ class _Converter:
         order = [source.before.index(letter) for letter in source.now]
         width = tuple(node.attrs.pad_width[axis] for axis in order)
         args = (source.expr, *(self._memo[arg] for arg in node.args[1:]))
-        return replace(source, expr=_call(node, args, replace(node.attrs, pad_width=width)))
+        return replace(source, expr=remake(node, args, replace(node.attrs, pad_width=width)))
 
     def _reduce(self, node: Call, source: _Laid) -> _Laid | None:
         attrs, rank = node.attrs, len(source.before)
@@ -190,10 +184,10 @@ class _Converter:
         axes = set(range(rank)) - axes if attrs.exclude else axes
         new = replace(attrs, axis=tuple(sorted(source.axis(axis) for axis in axes)), exclude=False)
         if attrs.keepdims:
-            return replace(source, expr=_call(node, (source.expr,), new))
+            return replace(source, expr=remake(node, (source.expr,), new))
         kept = [letter for index, letter in enumerate(source.before) if index not in axes]
         if kept == [letter for letter in source.now if letter in kept]:
-            self._memo[node] = _call(node, (source.expr,), new)
+            self._memo[node] = remake(node, (source.expr,), new)
         return None
 
     def _broadcast(self, node: Call, source: _Laid) -> _Laid | None:
@@ -208,7 +202,7 @@ class _Converter:
             if arg not in self._laid and shape is None:
                 return None
             args.append(self._aligned(arg, shape or (), rank, source))
-        return replace(source, expr=_call(node, args, node.attrs))
+        return replace(source, expr=remake(node, args, node.attrs))
 
     def _aligned(self, arg: Expr, shape: Sequence[int], rank: int, source: _Laid) -> Expr:
         """`arg` so that it broadcasts in the new order."""
@@ -230,11 +224,6 @@ def _transform(expr: Expr, source: str, target: str) -> Expr:
     if source == target:
         return expr
     return make("layout_transform", (expr,), src_layout=source, dst_layout=target, span=expr.span)
-
-
-def _call(node: Call, args: Sequence[Expr], attrs: Any) -> Call:
-    assert isinstance(node.op, Op)
-    return typed_call(node.op, args, attrs, node.span)
 
 
 def _check(name: str, what: str, given: str, wanted: str) -> None:

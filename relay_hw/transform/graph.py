@@ -5,7 +5,7 @@ In: typed expressions. Out: typed expressions; no pass needs inference between t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,7 +25,7 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.types import TensorType, TupleType, Type
-from relay_hw.ir.visit import children, copy_with, post_order
+from relay_hw.ir.visit import children, copy_with, post_order, rebuild
 from relay_hw.op import get
 from relay_hw.op.base import KnownTypes
 from relay_hw.span import Span
@@ -62,6 +62,13 @@ def is_external(function: Function) -> bool:
 def typed(node: E, ty: Type | None) -> E:
     """A copy of `node` with this type."""
     return node if node.checked_type is ty else copy_with(node, checked_type=ty)
+
+
+def rebuilt(node: Expr, memo: Mapping[Expr, Expr]) -> Expr:
+    """`node` on its operands' places in `memo`, of the same type; a function that was not entered as it is."""
+    if isinstance(node, Function) and node.body not in memo:
+        return node
+    return typed(rebuild(node, memo), node.checked_type)
 
 
 def constant(value: Array | np.generic, span: Span | None = None) -> Constant:

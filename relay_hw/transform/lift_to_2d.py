@@ -6,7 +6,7 @@ of a chain. The quantizer and targets then need to know the two-dimensional form
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -17,11 +17,19 @@ from relay_hw.dataflow_pattern.grouping import outside_fused
 from relay_hw.ir.expr import Call, Expr, Function, Op, Trait, Tuple, TupleGetItem
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, TupleType
-from relay_hw.ir.visit import rebuild
 from relay_hw.op import get
 from relay_hw.op.base import split_padding
 from relay_hw.transform.base import FunctionPass
-from relay_hw.transform.graph import constant, constant_value, is_external, make, typed, typed_call, typed_tuple
+from relay_hw.transform.graph import (
+    constant,
+    constant_value,
+    is_external,
+    make,
+    rebuilt,
+    remake,
+    typed_call,
+    typed_tuple,
+)
 
 # One-dimensional layers and their two-dimensional forms; those of other layouts stay.
 LIFTED: Final[Mapping[str, str]] = MappingProxyType(
@@ -71,15 +79,10 @@ class _Lifter:
                 self._lifted[node] = found
                 self._memo[node] = make("squeeze", (found,), axis=(HEIGHT,), span=node.span)
             elif node not in self._memo:
-                self._memo[node] = self._plain(node)
+                self._memo[node] = rebuilt(node, self._memo)
         new = self._memo[root]
         assert isinstance(new, Function)
         return new
-
-    def _plain(self, node: Expr) -> Expr:
-        if isinstance(node, Function) and node.body not in self._memo:
-            return node
-        return typed(rebuild(node, self._memo), node.checked_type)
 
     def _try(self, node: Expr) -> Expr | None:
         """The node with the axis of height; None if it stays."""
@@ -131,7 +134,7 @@ class _Lifter:
         if node.args[0] not in self._lifted:
             return None
         rest = (self._memo[arg] for arg in node.args[1:])
-        return _call(node, (self._lifted[node.args[0]], *rest), attrs)
+        return remake(node, (self._lifted[node.args[0]], *rest), attrs)
 
     def _with_axis(self, node: Call) -> Expr | None:
         first = node.args[0]
@@ -141,10 +144,10 @@ class _Lifter:
         high = [self._high(part) for part in parts]
         data = typed_tuple(high) if isinstance(first, Tuple) else high[0]
         attrs = replace(node.attrs, axis=_axis(node.attrs.axis))
-        call = _call(node, (data, *(self._memo[arg] for arg in node.args[1:])), attrs)
+        call = remake(node, (data, *(self._memo[arg] for arg in node.args[1:])), attrs)
         if isinstance(node.checked_type, TupleType):
             self._tuples[node] = call
-            self._memo[node] = self._plain(node)
+            self._memo[node] = rebuilt(node, self._memo)
             return None
         return call
 
@@ -168,7 +171,7 @@ class _Lifter:
             return None
         if any(not isinstance(arg.checked_type, TensorType) for arg in node.args):
             return None
-        return _call(node, [self._high(arg) for arg in node.args], node.attrs)
+        return remake(node, [self._high(arg) for arg in node.args], node.attrs)
 
     def _high(self, arg: Expr) -> Expr:
         """`arg` so that it broadcasts, counted from the last axis."""
@@ -207,8 +210,3 @@ def _expand(expr: Expr, axis: int) -> Expr:
     if value is not None:
         return constant(np.expand_dims(value, axis), expr.span)
     return make("expand_dims", (expr,), axis=axis, num_newaxis=1, span=expr.span)
-
-
-def _call(node: Call, args: Sequence[Expr], attrs: Any) -> Call:
-    assert isinstance(node.op, Op)
-    return typed_call(node.op, args, attrs, node.span)

@@ -6,6 +6,7 @@ it is written. A reference that others will see becomes a real one.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from relay_hw.analysis.variables import free_vars
@@ -16,7 +17,7 @@ from relay_hw.transform.partial_budget import Budget
 from relay_hw.transform.partial_values import Cell, Env, Fields, Known, Number, PartialValue, ResidualBlock, Store
 
 
-class Coder:
+class Coder(ABC):
     """Writes the residual program, block by block."""
 
     def __init__(self, budget: Budget) -> None:
@@ -25,9 +26,9 @@ class Coder:
         self._store = Store()
         self._block = ResidualBlock()
 
+    @abstractmethod
     def _sequence(self, node: Expr, env: Env) -> Recursion[PartialValue]:
         """The value of a chain of lets, evaluated in the current block."""
-        raise NotImplementedError
 
     def _free(self, node: Expr) -> tuple[Var, ...]:
         if node not in self._captured:

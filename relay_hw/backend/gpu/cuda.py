@@ -53,9 +53,7 @@ def compile_source(source: Path, binary: Path, target: HostTarget) -> None:
 def find_gpu() -> str:
     """The architecture of the first GPU, such as `sm_90`. Raises UnsupportedError without a driver or a GPU."""
     driver = _open_driver()
-    _check(driver, "cuInit", 0)
-    device, major, minor = ctypes.c_int(), ctypes.c_int(), ctypes.c_int()
-    _check(driver, "cuDeviceGet", ctypes.byref(device), 0)
+    device, major, minor = _first_gpu(driver), ctypes.c_int(), ctypes.c_int()
     _check(driver, "cuDeviceGetAttribute", ctypes.byref(major), CAPABILITY_MAJOR, device)
     _check(driver, "cuDeviceGetAttribute", ctypes.byref(minor), CAPABILITY_MINOR, device)
     return f"sm_{major.value}{minor.value}"
@@ -67,9 +65,7 @@ class CudaLauncher:
     def __init__(self, plan: Plan, folder: Path) -> None:
         """Raises UnsupportedError without a driver, a GPU, or code for it."""
         self._driver = _open_driver()
-        self._check("cuInit", 0)
-        device = ctypes.c_int()
-        self._check("cuDeviceGet", ctypes.byref(device), 0)
+        device = _first_gpu(self._driver)
         context = ctypes.c_void_p()
         self._check("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
         self._check("cuCtxSetCurrent", context)
@@ -119,6 +115,13 @@ def _open_driver() -> Any:
             "an NVIDIA GPU and its driver must be at hand to run host operators compiled for cuda; "
             f"{DRIVER} is not found: compile the model with --host llvm"
         ) from None
+
+
+def _first_gpu(driver: Any) -> ctypes.c_int:
+    _check(driver, "cuInit", 0)
+    device = ctypes.c_int()
+    _check(driver, "cuDeviceGet", ctypes.byref(device), 0)
+    return device
 
 
 def _check(driver: Any, name: str, *args: Any) -> None:
