@@ -180,7 +180,11 @@ def _promised(design: Design, stage: Path, seeds: Sequence[int], progress: Progr
             progress.started(f"place: nextpnr, seed {seed}")
         return promise(stage, design.part, design.mhz, seed, progress)
 
-    return _for_each(seeds, place)
+    promised = _for_each(seeds, place)
+    if (latest := min(promised.values())) * design.mhz > 1000:
+        # Routing takes an hour, and wires that hurry in vain make detours that others then lack.
+        progress.started(f"placement promises {1000 / latest:.1f} MHz of {design.mhz:g}: more seeds may promise more")
+    return promised
 
 
 def _by_promise(promised: Mapping[int, float]) -> list[int]:

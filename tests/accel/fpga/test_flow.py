@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -96,6 +97,7 @@ def test_on_a_large_part_the_seed_that_promises_most_is_routed(large: Large, tmp
     assert list(promised) == [1, 2] and all(0 < ns < 40 for ns in promised.values())
     assert built.report["seed"] == best and list(built.report["seeds"]) == [str(best)]
     assert [line for line in said if line.startswith("route: ")] == [f"route: nextpnr, seed {best}"]
+    assert not any("more seeds" in line for line in said)
     # The router is asked for more than the design asks for, and the design is judged by what it asks for.
     stage = next(tmp_path.iterdir())
     report = json.loads((stage / f"report-{best}.json").read_text())["fmax"]
@@ -134,6 +136,8 @@ def test_a_clock_out_of_reach_is_missed_and_not_waited_for(tmp_path: Path) -> No
         "seed 1: 1900 MHz are out of reach",
         "seed 1: once more, slow routes are left",
     ]
+    (warning,) = [line for line in said if line.startswith("placement promises ")]
+    assert re.fullmatch(r"placement promises [\d.]+ MHz of 2000: more seeds may promise more", warning)
     assert report["clocks"]["clk_i"]["asked_mhz"] == 2000
     assert not report["timing_met"] and 100 < report["clocks"]["clk_i"]["mhz"] < 2000
 
