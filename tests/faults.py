@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from relay_hw.support import durable
+from relay_hw.support import durable, temporary
 
 STEPS = ("open", "write", "fsync", "rename", "replace", "mkdir", "link", "unlink")
 DONE, FAILED, KILLED = 0, 3, 9
@@ -30,7 +30,7 @@ class Fault(Enum):
 
 
 class _Faulty:
-    """`os` and more for `relay_hw.support.durable`, with a fault at one step."""
+    """`os` and more for `relay_hw.support.durable` and its neighbour, with a fault at one step."""
 
     def __init__(self, number: int, fault: Fault) -> None:
         self.left = number
@@ -89,6 +89,7 @@ def with_fault(action: Callable[[], object], number: int, fault: Fault, can_exch
     try:
         faulty = _Faulty(number, fault)
         exchange = durable._exchange if can_exchange else lambda _one, _other: False
+        vars(temporary).update(os=faulty)
         vars(durable).update(os=faulty, shutil=_FaultyShutil(faulty), _exchange=faulty.step(exchange))
         action()
         status = DONE if faulty.left > 0 else FAILED

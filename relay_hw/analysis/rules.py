@@ -5,15 +5,14 @@ A call of an operator adds its type relation; a relation that does not know enou
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from relay_hw.analysis.agreement import Agreement
 from relay_hw.analysis.describe import describe
 from relay_hw.analysis.kinds import check_type, check_type_args
 from relay_hw.analysis.relations import Deferred, operator_relation, projection
-from relay_hw.analysis.unify import TypeSolver
 from relay_hw.analysis.unmatched import pattern_text, unmatched_cases
 from relay_hw.errors import TypeCheckError, WellFormedError
 from relay_hw.ir.expr import (
@@ -67,7 +66,8 @@ class Inference:
 
     def __init__(self, mod: IRModule, known: Mapping[str, FuncType]) -> None:
         self.mod = mod
-        self.solver = TypeSolver(self._wake)
+        self._agreement = Agreement()
+        self.solver = self._agreement.solver
         self.types: dict[Expr, Type] = {}
         self.type_args: dict[Call, tuple[Type, ...]] = {}
         self.params: set[Var] = set()
@@ -76,8 +76,6 @@ class Inference:
         self._type_scope: list[TypeVar] = []
         self._matches: list[Match] = []
         self._constructors: dict[str, Mapping[str, Constructor]] = {}
-        self._waiting: dict[IncompleteType, list[Deferred]] = {}
-        self._ready: deque[Deferred] = deque()
         self._where = ""
 
     def declare_global(self, name: str, function: Function) -> None:
@@ -97,7 +95,7 @@ class Inference:
 
     def solve(self) -> None:
         """Run deferred relations, then the checks that need final types."""
-        self._drain()
+        self._agreement.drain()
         self.solver.dims.finish()
         for match in self._matches:
             self._check_complete(match)
@@ -114,10 +112,10 @@ class Inference:
             return known
         ty = yield _RULES[type(node)](self, node)
         if not isinstance(ty, TensorType):
-            self._guard(node, self.solver.check_size, ty)
+            self._agreement.check_size(node, ty)
         self.types[node] = ty
-        if self._ready:
-            self._drain()
+        if self._agreement.ready:
+            self._agreement.drain()
         return ty
 
     def _visit_all(self, nodes: Sequence[Expr]) -> Recursion[list[Type]]:
@@ -175,31 +173,33 @@ class Inference:
 
     def _tuple_get_item(self, node: TupleGetItem) -> Recursion[Type]:
         value = yield self._visit(node.tuple_value)
-        return self._defer(Deferred(node, [value], projection(node)))
+        return self._agreement.defer(Deferred(node, [value], projection(node)))
 
     def _let(self, node: Let) -> Recursion[Type]:
         var, value = node.var, node.value
         expected = None if var.type_annotation is None else self._annotation(var.type_annotation, var.span)
         if isinstance(value, Function):
             declared = self._declare(value)
-            self.types[var] = self._agree(expected, declared, f"value of %{var.name_hint}", value, node.span)
+            self.types[var] = self._agreement.agree(expected, declared, f"value of %{var.name_hint}", value, node.span)
         found = yield self._visit(value)
-        self.types[var] = self._agree(expected, found, f"value of %{var.name_hint}", value, node.span)
+        self.types[var] = self._agreement.agree(expected, found, f"value of %{var.name_hint}", value, node.span)
         return (yield self._visit(node.body))
 
     def _if(self, node: If) -> Recursion[Type]:
         cond = yield self._visit(node.cond)
-        self._agree(scalar_type("bool"), cond, "condition of if", node.cond, node.span)
+        self._agreement.agree(scalar_type("bool"), cond, "condition of if", node.cond, node.span)
         then = yield self._visit(node.true_branch)
         other = yield self._visit(node.false_branch)
-        return self._merge(then, other, "branches of if", node)
+        return self._agreement.merge(then, other, "branches of if", node)
 
     def _function(self, node: Function) -> Recursion[Type]:
         declared = self._declare(node)
         self._type_scope.extend(node.type_params)
         body = yield self._visit(node.body)
         del self._type_scope[len(self._type_scope) - len(node.type_params) :]
-        ret = self._agree(declared.ret_type, body, f"result of {self._where or 'function'}", node.body, node.span)
+        ret = self._agreement.agree(
+            declared.ret_type, body, f"result of {self._where or 'function'}", node.body, node.span
+        )
         return replace(declared, ret_type=ret if node.ret_type is None else declared.ret_type)
 
     def _ref_create(self, node: RefCreate) -> Recursion[Type]:
@@ -208,7 +208,7 @@ class Inference:
     def _ref_read(self, node: RefRead) -> Recursion[Type]:
         ref = yield self._visit(node.ref)
         value = IncompleteType()
-        self._agree(RefType(value), ref, "argument of ref_read", node.ref, node.span)
+        self._agreement.agree(RefType(value), ref, "argument of ref_read", node.ref, node.span)
         return self.solver.resolve(value)
 
     def _ref_write(self, node: RefWrite) -> Recursion[Type]:
@@ -216,9 +216,9 @@ class Inference:
         value = yield self._visit(node.value)
         found = self.solver.resolve(ref)
         if isinstance(found, RefType):
-            self._agree(found.value, value, "argument 2 of ref_write", node.value, node.span)
+            self._agreement.agree(found.value, value, "argument 2 of ref_write", node.value, node.span)
         else:
-            self._agree(RefType(value), ref, "argument 1 of ref_write", node.ref, node.span)
+            self._agreement.agree(RefType(value), ref, "argument 1 of ref_write", node.ref, node.span)
         return UNIT
 
     def _match(self, node: Match) -> Recursion[Type]:
@@ -226,23 +226,23 @@ class Inference:
         result: Type = IncompleteType()
         for clause in node.clauses:
             pattern = self._pattern(clause.lhs, node.span)
-            self._agree(data, pattern, f"type of pattern {pattern_text(clause.lhs)}", node)
+            self._agreement.agree(data, pattern, f"type of pattern {pattern_text(clause.lhs)}", node)
             arm = yield self._visit(clause.rhs)
-            result = self._merge(result, arm, "arms of match", node)
+            result = self._agreement.merge(result, arm, "arms of match", node)
         self._matches.append(node)
         return result
 
     def _call(self, node: Call) -> Recursion[Type]:
         if isinstance(node.op, Op):
             types = yield self._visit_all(node.args)
-            return self._defer(Deferred(node, types, operator_relation(node, node.op, self.solver)))
+            return self._agreement.defer(Deferred(node, types, operator_relation(node, node.op, self.solver)))
         callee = self.solver.resolve((yield self._visit(node.op)))
         types = yield self._visit_all(node.args)
         if isinstance(callee, IncompleteType):
             callee = self.solver.resolve(callee)
         if isinstance(callee, IncompleteType):
             result = IncompleteType()
-            self._agree(callee, FuncType(tuple(types), result), f"type of {describe(node.op)}", node)
+            self._agreement.agree(callee, FuncType(tuple(types), result), f"type of {describe(node.op)}", node)
             return result
         if not isinstance(callee, FuncType):
             raise TypeCheckError(f"{describe(node.op)} must be a function to be called, not {callee}", node.span)
@@ -263,7 +263,7 @@ class Inference:
         if chosen:
             self.type_args[node] = chosen
         for index, (wanted, given) in enumerate(zip(callee.arg_types, types, strict=True), start=1):
-            self._agree(wanted, given, f"argument {index} of {name}", node.args[index - 1], node.span)
+            self._agreement.agree(wanted, given, f"argument {index} of {name}", node.args[index - 1], node.span)
         self.solver.dims.place = node.span
         self.solver.require(callee.where, f"call of {name}")
         return self.solver.resolve(callee.ret_type)
@@ -317,7 +317,7 @@ class Inference:
         use, _ = self.solver.instantiate(whole)
         for wanted, part in zip(use.arg_types, inner, strict=True):
             found = self._pattern(part, span)
-            self._unify(wanted, found, f"type of pattern {pattern_text(part)}", span)
+            self._agreement.unify(wanted, found, f"type of pattern {pattern_text(part)}", span)
         return use.ret_type
 
     def _check_complete(self, match: Match) -> None:
@@ -327,77 +327,6 @@ class Inference:
         if missing:
             cases = ", ".join(map(pattern_text, missing))
             raise TypeCheckError(f"match must have an arm for {cases}, or be written match?", match.span)
-
-    # Solving
-
-    def _agree(self, wanted: Type | None, given: Type, what: str, node: Expr, fallback: Span | None = None) -> Type:
-        """Unify, or say that `what` must be `wanted`. Without `wanted` the type is `given`."""
-        if wanted is None:
-            return given
-        # The place of a variable is its definition; the use is what is wrong.
-        span = (fallback or node.span) if isinstance(node, (Var, GlobalVar)) else (node.span or fallback)
-        return self._unify(wanted, given, what, span)
-
-    def _unify(self, wanted: Type, given: Type, what: str, span: Span | None) -> Type:
-        self.solver.dims.place = span
-        try:
-            return self.solver.unify(wanted, given)
-        except TypeCheckError:
-            shown = self.solver.resolve(wanted), self.solver.resolve(given)
-            raise TypeCheckError(f"{what} must be {shown[0]}, not {shown[1]}", span) from None
-
-    def _merge(self, left: Type, right: Type, what: str, node: Expr) -> Type:
-        self.solver.dims.place = node.span
-        try:
-            return self.solver.unify(left, right)
-        except TypeCheckError:
-            shown = self.solver.resolve(left), self.solver.resolve(right)
-            raise TypeCheckError(f"{what} must have one type, not {shown[0]} and {shown[1]}", node.span) from None
-
-    def _guard(self, node: Expr, check: Callable[[Type], None], ty: Type) -> None:
-        try:
-            check(ty)
-        except TypeCheckError as error:
-            raise TypeCheckError(error.message, node.span) from None
-
-    def _defer(self, deferred: Deferred) -> Type:
-        """The result of `deferred` if its arguments suffice; else a hole that is filled later."""
-        found = self._attempt(deferred)
-        if found is not None:
-            return found
-        deferred.result = IncompleteType()
-        return deferred.result
-
-    def _attempt(self, deferred: Deferred) -> Type | None:
-        types = [self.solver.resolve(ty) for ty in deferred.types]
-        found = deferred.attempt(types)
-        if found is not None:
-            return found
-        holes = dict.fromkeys(hole for ty in types for hole in self.solver.holes(ty))
-        if not holes:
-            shown = ", ".join(map(str, types))
-            raise TypeCheckError(
-                f"arguments of {describe(deferred.node)} must have types that fix its result, not ({shown})",
-                deferred.node.span,
-            )
-        for hole in holes:
-            self._waiting.setdefault(hole, []).append(deferred)
-        return None
-
-    def _wake(self, hole: IncompleteType) -> None:
-        self._ready.extend(self._waiting.pop(hole, ()))
-
-    def _drain(self) -> None:
-        while self._ready:
-            deferred = self._ready.popleft()
-            if deferred.is_done:
-                continue
-            found = self._attempt(deferred)
-            if found is None:
-                continue
-            deferred.is_done = True
-            assert deferred.result is not None
-            self._unify(found, deferred.result, f"result of {describe(deferred.node)}", deferred.node.span)
 
 
 _RULES: Mapping[type[Expr], Callable[[Inference, Any], Recursion[Type]]] = {

@@ -30,7 +30,7 @@ from relay_hw.op.base import (
     show_shape,
     tensor_tuple,
 )
-from relay_hw.op.dynamic import numbers, vector_length
+from relay_hw.op.dynamic_shape import numbers, vector_length
 from relay_hw.op.sort import ScanAttrs
 from relay_hw.support.names import one_of
 

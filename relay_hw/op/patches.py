@@ -14,7 +14,7 @@ from relay_hw.errors import EvalError, TypeCheckError
 from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import ANY, TensorType, Type
 from relay_hw.op.base import Array, Attrs, call, out_type, rule, same_dtype, window_size
-from relay_hw.op.dynamic import numbers, vector_length
+from relay_hw.op.dynamic_shape import numbers, vector_length
 
 
 @dataclass(frozen=True, slots=True)

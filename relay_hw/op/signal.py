@@ -14,7 +14,7 @@ from relay_hw.errors import EvalError, TypeCheckError
 from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import ANY, TensorType, TupleType, Type
 from relay_hw.op.base import Array, Attrs, call, out_type, rule, same_dtype, show
-from relay_hw.op.dynamic import numbers
+from relay_hw.op.dynamic_shape import numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,20 +12,17 @@ import errno
 import hashlib
 import io
 import os
-import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
+from relay_hw.support.temporary import LONGEST, is_temporary, lock, short_name, strays, temporary_name
+
 Contents = bytes | Callable[[BinaryIO], object]
 
-_STRAY: Final = re.compile(r"\.(?P<name>.+)\.relay-hw-(?P<pid>\d+)-(?P<start>\d+)-[0-9a-f]+\.(?P<kind>tmp|old)")
-# Names of files have 255 bytes at most; longer ones are known by their hash.
-_LONGEST: Final = 150
 # Linux's renameat2(2): two paths change places.
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 _NO_EXCHANGE: Final = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EPERM)
@@ -50,11 +47,11 @@ def write_file(path: Path, contents: Contents, mode: int = 0o666) -> None:
             _put(stream, contents)
         return
     sweep(path.parent)
-    temporary = path.parent / _temporary(path.name, "tmp")
+    temporary = path.parent / temporary_name(path.name, "tmp")
     handle = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
     try:
         with io.BufferedRandom(_Raw(handle)) as stream:
-            _lock(handle)
+            lock(handle)
             _put(stream, contents)
             stream.flush()
             os.fsync(handle)
@@ -93,12 +90,12 @@ def new_folder(path: Path, is_ours: Callable[[str], bool] = lambda _name: True) 
 @contextmanager
 def scratch_folder(folder: Path, name: str) -> Iterator[Path]:
     """A temporary folder in `folder` while the block runs; the next sweep removes it if this process dies."""
-    work = folder / _temporary(name, "tmp")
+    work = folder / temporary_name(name, "tmp")
     os.mkdir(work)
     try:
         handle = os.open(work, os.O_RDONLY)
         try:
-            _lock(handle)
+            lock(handle)
             yield work
         finally:
             os.close(handle)
@@ -115,17 +112,17 @@ def rename(source: Path, target: Path) -> Path:
 def recover(path: Path) -> None:
     """Restore `path` if a writer died between renaming the old one away and putting a new one. Raises OSError."""
     path = Path(os.path.abspath(path))
-    for stray in _strays(path.parent):
-        if stray.kind == "old" and stray.name == _short(path.name) and stray.is_dead():
+    for stray in strays(path.parent):
+        if stray.kind == "old" and stray.name == short_name(path.name) and stray.is_dead():
             _put_back(stray.path, path)
 
 
 def sweep(folder: Path) -> None:
     """Remove what dead processes left in `folder`, or restore it if it was not replaced. Raises OSError."""
-    for stray in _strays(folder):
+    for stray in strays(folder):
         if not stray.is_dead():
             continue
-        if stray.kind == "old" and len(os.fsencode(stray.name)) <= _LONGEST:
+        if stray.kind == "old" and len(os.fsencode(stray.name)) <= LONGEST:
             _put_back(stray.path, folder / stray.name)
         elif stray.kind == "tmp":
             _remove(stray.path)
@@ -204,99 +201,6 @@ def _put_back(old: Path, path: Path) -> None:
     sync(path.parent)
 
 
-# Whose a temporary name is
-
-
-@dataclass(frozen=True, slots=True)
-class _Stray:
-    """A file or folder under a temporary name; `name`: that of its place, or its short form."""
-
-    path: Path
-    name: str
-    pid: int
-    start: int
-    kind: str
-
-    def is_dead(self) -> bool:
-        """Whether its process is gone: no process with that number and start time here, and its lock is free.
-
-        The lock is for processes that another machine or container runs.
-        """
-        if self.pid == os.getpid() or (_started(self.pid) is not None and _started(self.pid) in (self.start, 0)):
-            return False
-        try:
-            handle = os.open(self.path, os.O_RDONLY)
-        except OSError:
-            return False
-        try:
-            return _lock(handle)
-        finally:
-            os.close(handle)
-
-
-def _strays(folder: Path) -> list[_Stray]:
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
-    found = ((folder / name, _STRAY.fullmatch(name)) for name in sorted(names))
-    return [_Stray(path, m["name"], int(m["pid"]), int(m["start"]), m["kind"]) for path, m in found if m and _own(path)]
-
-
-def _own(path: Path) -> bool:
-    """Whether a file or folder belongs to this user: in shared folders, others may use such names too."""
-    try:
-        about = os.lstat(path)
-    except OSError:
-        return False
-    return about.st_uid == os.geteuid() and (stat.S_ISREG(about.st_mode) or stat.S_ISDIR(about.st_mode))
-
-
-def is_temporary(name: str) -> bool:
-    """Whether this is the name of a writer's temporary file."""
-    return _STRAY.fullmatch(name) is not None
-
-
-def _temporary(name: str, kind: str) -> str:
-    pid = os.getpid()
-    return f".{_short(name)}.relay-hw-{pid}-{_started(pid) or 0}-{os.urandom(4).hex()}.{kind}"
-
-
-def _short(name: str) -> str:
-    data = os.fsencode(name)
-    return name if len(data) <= _LONGEST else hashlib.sha256(data).hexdigest() + "-" * (_LONGEST + 1 - 64)
-
-
-def _started(pid: int) -> int | None:
-    """The start time of a process in ticks; 0 if unknown, None for one that has ended."""
-    try:
-        os.kill(pid, 0)
-    except (ProcessLookupError, OverflowError):
-        return None
-    except PermissionError:
-        pass
-    try:
-        state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return None if state == "Z" else int(rest[18])
-    except (OSError, ValueError, IndexError):
-        return 0
-
-
-def _lock(handle: int) -> bool:
-    """Lock an open file or folder until it is closed; returns whether that succeeded."""
-    try:
-        import fcntl
-    except ImportError:  # where there are no such locks, numbers of processes must do
-        return True
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a file system without locks
-        return True
-    return True
-
-
 # Steps of the file system
 
 
@@ -354,7 +258,7 @@ def _exchange_or_replace(work: Path, path: Path) -> None:
     """Replace `path` by `work`: atomically if possible, else in two steps that `recover` can undo."""
     if _exchange(work, path):
         return
-    old = path.parent / _temporary(path.name, "old")
+    old = path.parent / temporary_name(path.name, "old")
     os.rename(path, old)
     try:
         os.rename(work, path)

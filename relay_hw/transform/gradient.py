@@ -25,7 +25,8 @@ from relay_hw.support.names import one_of
 from relay_hw.transform.first_order_gradient import first_order_gradient
 from relay_hw.transform.normal_form import ATOMS, normalize
 from relay_hw.transform.reverse_data import DataFunctions
-from relay_hw.transform.reverse_mode import Plain, Product, Real, Reverser, Symbol
+from relay_hw.transform.reverse_mode import Reverser
+from relay_hw.transform.reverse_symbols import Plain, Product, Real, Symbol
 from relay_hw.transform.reverse_types import ReverseTypes
 
 MODES = ("higher_order", "first_order")

@@ -8,7 +8,6 @@ their own beyond their types.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from relay_hw.errors import UnsupportedError
@@ -39,63 +38,21 @@ from relay_hw.ir.trampoline import Recursion
 from relay_hw.ir.types import UNIT, FuncType, RefType, TensorType, TupleType, Type, TypeVar
 from relay_hw.ir.visit import Rewriter
 from relay_hw.op import add
-from relay_hw.op.gradients.accumulate import fields, is_real, operator_slopes
+from relay_hw.op.gradients.accumulate import is_real, operator_slopes
 from relay_hw.op.gradients.common import zeros
+from relay_hw.transform.reverse_symbols import (
+    Bindings,
+    Plain,
+    Product,
+    Real,
+    Symbol,
+    add_targets,
+    adjoint_of,
+    is_active,
+)
 from relay_hw.transform.reverse_types import BACK, ReverseTypes
 
-
-@dataclass(frozen=True, slots=True)
-class Real:
-    """A real tensor: its value, and the reference to its adjoint unless nothing asks for it.
-
-    `whole` is the pair, where there is one already.
-    """
-
-    value: Expr
-    adjoint: Expr | None = None
-    whole: Expr | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A tuple whose fields are known one by one."""
-
-    parts: tuple[Symbol, ...]
-    whole: Expr | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Plain:
-    """Anything else; `value` has the reverse-mode type already."""
-
-    value: Expr
-
-
-Symbol = Real | Product | Plain
 Body = Callable[[], Recursion[Expr]]
-
-
-class Bindings:
-    """Bindings in order."""
-
-    def __init__(self) -> None:
-        self._bound: list[tuple[Var, Expr]] = []
-
-    def emit(self, value: Expr, ty: Type | None = None, name: str = "x") -> Var:
-        """A new variable for `value`."""
-        var = Var(name, checked_type=ty)
-        self._bound.append((var, value))
-        return var
-
-    def bind(self, var: Var, value: Expr) -> None:
-        """`value` under a variable that there is already."""
-        self._bound.append((var, value))
-
-    def close(self, body: Expr) -> Expr:
-        """`body` under all bindings."""
-        for var, value in reversed(self._bound):
-            body = Let(var, value, body)
-        return body
 
 
 class Reverser:
@@ -344,7 +301,7 @@ class Reverser:
         given = [_typed(value, arg.type) for value, arg in zip(given, node.args, strict=True)]
         call = Call(op, given, node.attrs, span=node.span, checked_type=node.checked_type)
         value = self.block.emit(call, node.type, name)
-        if not any(map(_is_active, args)) or not self._types.has_real(node.type):
+        if not any(map(is_active, args)) or not self._types.has_real(node.type):
             return self.constant(value, node.type)
         result = self._with_adjoint(value, node.type)
         self._extend(call, value, args, result)
@@ -362,10 +319,10 @@ class Reverser:
         """One more step: push the result's adjoint to the arguments, then go on with what came before."""
         before = self.block.emit(RefRead(self._back), BACK.value, "before")
         step = Bindings()
-        slopes = operator_slopes(call, _adjoint(result, step))
+        slopes = operator_slopes(call, adjoint_of(result, step))
         targets: list[tuple[Expr, Expr]] = []
         for arg, slope in zip(args, slopes, strict=True):
-            _collect(arg, slope, targets)
+            add_targets(arg, slope, targets)
         replaced = _Replace(call, value).rewrite(Tuple([slope for _, slope in targets]))
         assert isinstance(replaced, Tuple)
         for (target, _), slope in zip(targets, replaced.fields, strict=True):
@@ -390,39 +347,6 @@ def _is_data(ty: Type) -> bool:
     if isinstance(ty, TupleType):
         return all(map(_is_data, ty.fields))
     return isinstance(ty, (TensorType, TypeVar))
-
-
-def _is_active(symbol: Symbol) -> bool:
-    match symbol:
-        case Real(adjoint=adjoint):
-            return adjoint is not None
-        case Product(parts=parts):
-            return any(map(_is_active, parts))
-        case Plain():
-            return False
-
-
-def _adjoint(symbol: Symbol, step: Bindings) -> Expr:
-    """The adjoint of a result, read when the step runs; integers have zeros."""
-    match symbol:
-        case Real(value=value, adjoint=Expr() as adjoint):
-            return step.emit(RefRead(adjoint), value.checked_type, "g")
-        case Real(value=value) | Plain(value=value):
-            return zeros(value)
-        case Product(parts=parts):
-            return Tuple([_adjoint(part, step) for part in parts])
-
-
-def _collect(symbol: Symbol, slope: Expr, targets: list[tuple[Expr, Expr]]) -> None:
-    """Pairs of an argument's reference and what is to be added there."""
-    match symbol:
-        case Real(adjoint=Expr() as adjoint):
-            targets.append((adjoint, slope))
-        case Product(parts=parts) if _is_active(symbol):
-            for part, piece in zip(parts, fields(slope, len(parts)), strict=True):
-                _collect(part, piece, targets)
-        case _:
-            pass
 
 
 class _Replace(Rewriter):

@@ -10,7 +10,7 @@ import pytest
 
 from relay_hw.accel.fpga import flow, route, tools
 from relay_hw.accel.fpga.flow import build_bitstream
-from relay_hw.support import durable
+from relay_hw.support.temporary import is_temporary
 from tests.accel.fpga.test_flow import design
 from tests.accel.test_flips import stub_tool
 from tests.faults import Fault, every_fault
@@ -35,6 +35,6 @@ def test_steps_of_a_bitstream(tmp_path: Path, fault: Fault, monkeypatch: pytest.
         made.clear()
         assert build_bitstream(design(), [1], root) == want, steps
         fewer += len(made) < all_steps
-        assert [path for path in root.rglob("*") if durable.is_temporary(path.name)] == [], steps
+        assert [path for path in root.rglob("*") if is_temporary(path.name)] == [], steps
     # Of most faults something that was made before stays.
     assert steps > 15 and fewer > steps / 2

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from relay_hw.accel.sim.result_cache import is_sealed, kept, read_row, seal, sealed, write_row
-from relay_hw.support import durable
+from relay_hw.support.temporary import is_temporary
 
 FLIPS = 300
 
@@ -120,4 +120,4 @@ def test_processes_wait_for_one_another(tmp_path: Path) -> None:
     ]
     said = [process.communicate()[0].split() for process in started]
     assert sorted(len(words) for words in said) == [1, 1, 2] and all(words[-1] == "key" for words in said)
-    assert not [path for path in tmp_path.iterdir() if durable.is_temporary(path.name)]
+    assert not [path for path in tmp_path.iterdir() if is_temporary(path.name)]

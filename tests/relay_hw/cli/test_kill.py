@@ -25,7 +25,7 @@ from relay_hw.cli.data import save_npz
 from relay_hw.compare.main import JOURNAL
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.module import copy_build
-from relay_hw.support import durable
+from relay_hw.support.temporary import is_temporary
 from relay_hw.sweep.journal import Journal
 from tests.accel.fpga.stubs import stub_tools
 from tests.processes import left_with
@@ -88,7 +88,7 @@ class Killer:
         return was_running
 
     def _temporary(self) -> list[str]:
-        return [name for name in os.listdir(self._watched) if durable.is_temporary(name)]
+        return [name for name in os.listdir(self._watched) if is_temporary(name)]
 
 
 def check_kills(killer: Killer, kills: int, check: Callable[[], object], rest: Callable[[], object]) -> None:
@@ -189,7 +189,7 @@ def test_strategies_of_a_comparison(processes: str, kills: int, tmp_path: Path) 
         assert Journal(work / JOURNAL).read(list(known)).keys() == known.keys()
 
     def rest() -> None:
-        assert not [name for name in (*os.listdir(work), *os.listdir(report)) if durable.is_temporary(name)]
+        assert not [name for name in (*os.listdir(work), *os.listdir(report)) if is_temporary(name)]
 
     check_kills(Killer(words, work), kills, check, rest)
 
@@ -203,7 +203,7 @@ def test_a_library_of_the_verilog(kills: int, tmp_path: Path) -> None:
 
     def check() -> None:
         for entry in cache.iterdir():
-            if entry.is_dir() and not durable.is_temporary(entry.name):
+            if entry.is_dir() and not is_temporary(entry.name):
                 assert (entry / "sealed.json").is_file() and (entry / "libvta_top.so").is_file()
                 shutil.rmtree(entry)
 
@@ -225,7 +225,7 @@ def test_steps_of_a_bitstream(kills: int, tmp_path: Path, monkeypatch: pytest.Mo
                     content = (mark.parent / name).read_bytes()
                     assert known.setdefault(mark.parent / name, content) == content
         if len(known) == _FILES_OF_STEPS:
-            done.append(not [path for path in root.rglob("*") if durable.is_temporary(path.name)])
+            done.append(not [path for path in root.rglob("*") if is_temporary(path.name)])
             shutil.rmtree(next(root.iterdir()))
             known.clear()
 

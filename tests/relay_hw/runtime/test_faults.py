@@ -21,6 +21,7 @@ from relay_hw.runtime.archive import Archive
 from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.deploy import export_c
 from relay_hw.support import durable
+from relay_hw.support.temporary import is_temporary
 from tests.faults import Fault, every_fault
 from tests.relay_hw.runtime.conftest import Build
 
@@ -56,7 +57,7 @@ def test_a_build_on_a_build(plain: Build, tmp_path: Path, fault: Fault, can_exch
         new.save(path)
         assert load_artifact(path).manifest.model == "newer"
         assert (path / "notes.txt").read_text() == "mine" and os.listdir(root) == ["build"], steps
-        assert not [name for name in os.listdir(path) if durable.is_temporary(name)]
+        assert not [name for name in os.listdir(path) if is_temporary(name)]
     assert steps > len(old.manifest.files)
 
 
@@ -113,7 +114,7 @@ def test_finished_strategies(tmp_path: Path, fault: Fault) -> None:
         lambda: fresh(root, lambda: Store(root).write("first", "key 1", {"row": 1})), compare, fault
     ):
         store = Store(root)
-        assert not [name for name in os.listdir(root) if durable.is_temporary(name)], step
+        assert not [name for name in os.listdir(root) if is_temporary(name)], step
         assert store.read("first", "key 1") == {"row": 1}, step
         assert store.read("second", "key 2") in (None, {"row": 2}), step
         arrays = store.read_arrays("float", "key 3")
@@ -140,7 +141,7 @@ def test_libraries_of_the_verilog(
     for step in every_fault(lambda: fresh(root, cut), lambda: build_library(build, cache=root), fault, can_exchange):
         library = build_library(build, cache=root)
         assert library.read_bytes() == content, step
-        assert [p.name for p in (root / "rtl").iterdir() if durable.is_temporary(p.name)] == [], step
+        assert [p.name for p in (root / "rtl").iterdir() if is_temporary(p.name)] == [], step
 
 
 def _stub(work: Path, content: bytes) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from relay_hw.support import durable
+from relay_hw.support import durable, temporary
 from tests.faults import Fault, every_fault
 
 FAULTS = pytest.mark.parametrize("fault", list(Fault), ids=lambda fault: fault.value)
@@ -181,7 +181,7 @@ def test_a_lock_is_kept_where_the_number_says_nothing(tmp_path: Path) -> None:
 
 def test_a_number_may_have_been_given_away(tmp_path: Path) -> None:
     """The number is that of this process's parent, which started at another time."""
-    own = durable._started(os.getppid())
+    own = temporary.started(os.getppid())
     if not own:
         pytest.skip("this system does not tell when processes started")
     (tmp_path / f".x.relay-hw-{os.getppid()}-{own}-00.tmp").mkdir()
@@ -192,7 +192,7 @@ def test_a_number_may_have_been_given_away(tmp_path: Path) -> None:
 
 def test_what_was_renamed_away_is_put_back(tmp_path: Path) -> None:
     for name in ("x", "y" * 240):
-        old = tmp_path / f".{durable._short(name)}.relay-hw-4194304000-1-00.old"
+        old = tmp_path / f".{temporary.short_name(name)}.relay-hw-4194304000-1-00.old"
         fill(old, OLD)
         durable.recover(tmp_path / name)
         assert os.listdir(tmp_path) == [name] and contents(tmp_path / name) == OLD
