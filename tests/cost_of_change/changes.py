@@ -213,11 +213,58 @@ DEVICE = Recipe(
     bar=1,
     check="device.py",
     edits=(
+        Replace(
+            "relay_hw/target/accel/devices.py",
+            "    from relay_hw.accel.sim.device import Device\n",
+            """    from relay_hw.accel.isa.program import Program, SectionKind
+    from relay_hw.accel.sim.device import Bytes, Device, LaunchStats
+""",
+        ),
+        Insert(
+            "relay_hw/target/accel/devices.py",
+            """    return FpgaDevice(config, open_link(port, soc.baud, _PATIENCE), soc, progress=options.progress)
+""",
+            '''
+
+class _Pair:
+    """Two devices that do the same: every byte that is read must be that of both, cycles are those of the first."""
+
+    def __init__(self, first: Device, second: Device) -> None:
+        self._first, self._second = first, second
+
+    @property
+    def config(self) -> AccelConfig:
+        return self._first.config
+
+    def load(self, program: Program) -> None:
+        self._first.load(program)
+        self._second.load(program)
+
+    def write(self, offset: int, data: Bytes) -> None:
+        self._first.write(offset, data)
+        self._second.write(offset, data)
+
+    def read(self, offset: int, size: int) -> Bytes:
+        found, other = self._first.read(offset, size), self._second.read(offset, size)
+        if found.tobytes() != other.tobytes():
+            raise AccelError(f"bytes from {offset} on must be those of both devices")
+        return found
+
+    def launch(self, stream: SectionKind | None = None) -> LaunchStats:
+        streams = () if stream is None else (stream,)
+        self._second.launch(*streams)
+        return self._first.launch(*streams)
+
+
+def _open_pair(config: AccelConfig, options: DeviceOptions) -> Device:
+    return _Pair(_open_cycle(config, options), _open_functional(config, options))
+''',
+        ),
         Insert(
             "relay_hw/target/accel/devices.py",
             """    DeviceKind(CYCLE, _open_cycle, has_exact_cycles=True),
 """,
-            """    DeviceKind("ulx3s", lambda config, _: _open_cycle(config, DeviceOptions(memory="ulx3s"))),
+            """    DeviceKind("pair", _open_pair, has_exact_cycles=True),
 """,
         ),
     ),

@@ -2,5 +2,5 @@
 
 from relay_hw.cli.main import main
 
-assert main(["selftest", "--device", "ulx3s", "--config", "tiny", "--programs", "2"]) == 0
+assert main(["selftest", "--device", "pair", "--config", "tiny", "--programs", "2"]) == 0
 print("as wanted")
