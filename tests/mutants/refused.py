@@ -187,3 +187,51 @@ def answered(config: AccelConfig, case: Expected, answer: Answer, seed: int, rou
             yield from launched(device, case)
 
     return trial
+
+
+def fetched(config: AccelConfig) -> Trial:
+    """An instruction is answered badly while a LOAD waits for its beats: the fault is that of the instruction."""
+    load: dict[str, int] = {"mem": Mem.INP, "z": max(1, config.line_bytes // config.granule_bytes), "y_pad_1": 4}
+    code = [(Op.LOAD, load)] * 31 + [(Op.FINISH, {})]
+    program = Program.build(config, code, WindowPlan(window_bytes=1 << 13, program_offset=1 << 12))
+
+    def trial(make: Maker) -> Iterator[str]:
+        device = make(STANDARD, Simulation())
+        core = device.core
+        for index in range(program.count):
+            for begin in range(0, INSTRUCTION_BYTES, config.bus_bytes):
+                device.load(program)
+                device.inject_error(program.code.offset + INSTRUCTION_BYTES * index + begin, Answer.SLVERR)
+                core.launch(program.code, 5000)
+                device.model.run(7000)
+                found = core.get("STATUS") & ~BUSY_BIT, core.get("FAULT_INDEX")
+                if found != (FAULT_BIT | FaultCode.AXI_READ << 8, index):
+                    yield f"STATUS and FAULT_INDEX {found} of a bad answer to instruction {index}"
+                core.put("CONTROL", RESET)
+                device.model.advance(100)
+
+    return trial
+
+
+def waiting(config: AccelConfig) -> Trial:
+    """LOADs wait for ever, and the window ends behind what the buffers hold: the watchdog ends that, and no fault."""
+    load: dict[str, int] = {"mem": Mem.INP, "z": max(1, config.line_bytes // config.granule_bytes)}
+    # Two bursts and a little more leave fetch's buffer, of four bursts, before LOAD waits: a seventh is not asked for.
+    burst = 8
+    begun = max(0, 2 * burst - config.queue_depth)
+    code = [(Op.LOAD, load)] * begun + [(Op.LOAD, {**load, "wait": 1})] * (63 - begun) + [(Op.FINISH, {})]
+    program = Program.build(config, code, WindowPlan(window_bytes=4096, program_offset=0))
+
+    def trial(make: Maker) -> Iterator[str]:
+        device = make(STANDARD, Simulation())
+        core = device.core
+        device.load(program)
+        core.put("WINDOW_BYTES", INSTRUCTION_BYTES * 6 * burst)
+        core.launch(program.code, 1500)
+        device.model.run(4000)
+        found = core.get("STATUS") & ~BUSY_BIT
+        if found != FAULT_BIT | FaultCode.WATCHDOG << 8:
+            yield f"STATUS {found:#x} where LOADs wait for ever"
+        core.put("CONTROL", RESET)
+
+    return trial

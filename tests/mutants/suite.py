@@ -26,8 +26,8 @@ from tests.accel.sim.timed_programs import timed_program
 from tests.mutants.build import SHAPES_AND_SAMPLE as SHAPES
 from tests.mutants.build import Mutant
 from tests.mutants.launches import again, by_watchdog, interrupted, registers, silent, untouched
-from tests.mutants.meetings import clashes, holds, meetings, overflows, stuck
-from tests.mutants.refused import answered, behind_padding, beyond, broken, outside, queued
+from tests.mutants.meetings import clashes, cut, holds, meetings, overflows, stuck
+from tests.mutants.refused import answered, behind_padding, beyond, broken, fetched, outside, queued, waiting
 from tests.mutants.roundings import roundings
 from tests.mutants.stimuli import BUSY, STANDARD, Expected, Trial, expect, in_order, refusal, stalled
 from tests.mutants.words import bits, ends
@@ -70,7 +70,10 @@ def trials(name: str) -> dict[str, Trial]:
     found["aborts"] = interrupted(config, case, 2, by_pin=False)
     found["watchdog"] = by_watchdog(case, 3)
     found["outside"] = outside(config)
+    found["fetched"] = fetched(config)
+    found["waiting"] = waiting(config)
     found["meetings"] = meetings(config)
+    found["cut"] = cut(config)
     found["clashes"] = clashes(config)
     found["holds"] = in_order(holds(config), STANDARD)
     found["beyond"] = in_order(list(filter(None, (beyond(config, seed) for seed in range(40)))), STANDARD)

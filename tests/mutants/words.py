@@ -138,18 +138,27 @@ def _cases(config: AccelConfig, words: Iterable[int]) -> list[Expected]:
 
 
 def _ends_of_lines(config: AccelConfig) -> Iterator[Instr]:
-    """GEMM near the last line of INP, in every mode, with each mask of taps."""
-    for mode, mask, back, less in product(GemmMode, range(1, USED), range(TAPS + 2), (0, 1)):
-        base = config.inp_depth - back * config.line_entries - less
+    """GEMM near the last line of INP, in one mode after the other, with each mask of taps."""
+    for mask, back, less, mode in product(range(1, USED), range(TAPS + 2), (0, 1), GemmMode):
+        end, line = _end_of_inp(config, mode)
+        base = end - back * line - less
         yield Op.GEMM, {"mode": mode, "uop_begin": mask, "uop_end": mask + 1, "inp_base": base}
+
+
+def _end_of_inp(config: AccelConfig, mode: GemmMode) -> tuple[int, int]:
+    """What a mode counts in INP, and in a line of it: entries, or parts where it takes windows."""
+    if mode in (GemmMode.TAPS, GemmMode.MAX):
+        return config.inp_parts, config.line_parts
+    return config.inp_depth, config.line_entries
 
 
 def _ends_of_gemm(config: AccelConfig) -> Iterator[Instr]:
     """GEMM near the end of each memory, in one step or with one more of the inner or outer loop."""
     for count, less in product((1, 2, 3), (-1, 0, 1)):
         yield Op.GEMM, {"uop_begin": config.uop_depth - count - less, "uop_end": config.uop_depth - less}
-    ends = {"inp": config.inp_depth, "acc": config.acc_depth, "wgt": config.wgt_depth}
-    for mode, (name, end), less, loop in product(GemmMode, ends.items(), range(6), ("", "in", "out")):
+    for mode, name, less, loop in product(GemmMode, ("inp", "acc", "wgt"), range(6), ("", "in", "out")):
+        inp, _ = _end_of_inp(config, mode)
+        end = {"inp": inp, "acc": config.acc_depth, "wgt": config.wgt_depth}[name]
         steps = {f"iter_{loop}": 2, f"{name}_{loop}": 1} if loop else {}
         yield Op.GEMM, {"mode": mode, "uop_begin": 1, "uop_end": 2, f"{name}_base": end - less, **steps}
 

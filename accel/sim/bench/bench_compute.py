@@ -10,7 +10,7 @@ from relay_hw.accel.isa.spec import GemmMode, Op, encode
 from relay_hw.accel.isa.state import AccelState
 from relay_hw.accel.isa.stream import complete
 from relay_hw.accel.sim.bench.bench_once import once_of
-from relay_hw.accel.sim.bench.common import Dut, get, rng, settle, start, step
+from relay_hw.accel.sim.bench.common import Dut, get, quiet_behind_a_reset, rng, settle, start, step
 from relay_hw.accel.sim.bench.unit import config_of, random_compute, random_state, random_uops
 
 UOPS, LIMIT = 24, 20
@@ -146,3 +146,11 @@ async def faults(dut: Dut, values: dict[str, int], wgt: int) -> bool:
         await step(dut)
     assert bool(written) != bool(found)
     return bool(found)
+
+
+@cocotb.test()
+async def writes_nothing_behind_a_reset(dut: Dut) -> None:
+    values = {"iter_out": 1, "iter_in": 4, "uop_end": 1}
+    begin = dict.fromkeys(("uop_i", "inp_i", "taps_i", "wgt_i", "acc_i", "stop_i", "index_i"), 0)
+    begin |= {"head_valid_i": 1, "start_i": 1, "insn_i": encode(Op.GEMM, values), "once_i": once_of(Op.GEMM, values)}
+    await quiet_behind_a_reset(dut, begin, "start_i", ("acc_we_o", "acc_re_o", "give_o"))

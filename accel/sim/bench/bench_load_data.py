@@ -12,7 +12,7 @@ import cocotb
 
 from relay_hw.accel.isa.spec import Mem, Op, encode
 from relay_hw.accel.sim.bench.bench_gather import INPUTS, keeps_its_time, writes_windows_in_order  # noqa: F401
-from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, quiet_behind_a_reset, rng, settle, start, step
 
 
 @dataclass(frozen=True)
@@ -150,3 +150,11 @@ async def writes_blocks_in_order(dut: Dut) -> None:
     dut.beat_i.value = 0
     await step(dut)
     assert get(dut.idle_o)
+
+
+@cocotb.test()
+async def writes_nothing_behind_a_reset(dut: Dut) -> None:
+    granule = max(1, 16 // (parameter(dut, "AXI_DATA_BITS") // 8))
+    block = LoadCase(0, 0, Mem.WGT, 0, 0, 0, 4 * granule, 1, 1, (0, 0, 0, 0), 0)
+    begin = dict.fromkeys(INPUTS, 0) | {"valid_i": 1, "beat_i": 1, "insn_i": block.insn(granule)}
+    await quiet_behind_a_reset(dut, begin, "valid_i", ("we_o", "give_o", "beat_want_o"))

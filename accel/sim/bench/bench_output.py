@@ -6,9 +6,9 @@ import cocotb
 import numpy as np
 
 from relay_hw.accel.isa.semantics import SEMANTICS
-from relay_hw.accel.isa.spec import Op, encode
+from relay_hw.accel.isa.spec import Dst, Form, Op, encode
 from relay_hw.accel.sim.bench.bench_once import once_of
-from relay_hw.accel.sim.bench.common import Dut, get, rng, settle, start, step
+from relay_hw.accel.sim.bench.common import Dut, get, quiet_behind_a_reset, rng, settle, start, step
 from relay_hw.accel.sim.bench.unit import config_of, random_prm, random_requant, random_state
 
 
@@ -81,3 +81,14 @@ async def executes_like_the_semantics(dut: Dut) -> None:
             dut.prm_i.value = int.from_bytes(records, "little")
     assert vectors == expected_vectors
     assert get(dut.idle_o)
+
+
+@cocotb.test()
+async def writes_nothing_behind_a_reset(dut: Dut) -> None:
+    part = config_of(dut).block_parts
+    for dst, write in ((Dst.INP, "inp_we_o"), (Dst.OUT, "out_we_o"), (Dst.ACC, "acc_we_o")):
+        values = {"form": Form.PASS, "dst": dst, "iter_out": 1, "iter_in": 4, "acc_base": 8, "acc_in": 1}
+        values |= {"dst_in": part if dst == Dst.INP else 1, "clip_hi": 9}
+        begin = {"head_valid_i": 1, "start_i": 1, "acc_i": 0, "prm_i": 0, "stop_i": 0, "index_i": 0}
+        begin |= {"insn_i": encode(Op.REQUANT, values), "once_i": once_of(Op.REQUANT, values) >> 2}
+        await quiet_behind_a_reset(dut, begin, "start_i", (write, "acc_re_o", "vector_o"))

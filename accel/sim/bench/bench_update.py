@@ -9,7 +9,18 @@ from relay_hw.accel.isa import arith
 from relay_hw.accel.isa.alu import ALU_OPS, AluOp, Control
 from relay_hw.accel.isa.slots import alu_slots
 from relay_hw.accel.isa.spec import Rounding
-from relay_hw.accel.sim.bench.common import Dut, field, get, parameter, rng, settle, signed, start, step
+from relay_hw.accel.sim.bench.common import (
+    Dut,
+    field,
+    get,
+    parameter,
+    quiet_behind_a_reset,
+    rng,
+    settle,
+    signed,
+    start,
+    step,
+)
 
 
 def lanes_of(word: int, lanes: int) -> np.ndarray:
@@ -95,3 +106,8 @@ async def any_order_of_entries_is_exact(dut: Dut) -> None:
         await step(dut)
         fetched = old_word
     assert writes == 1200
+
+
+@cocotb.test()
+async def writes_nothing_behind_a_reset(dut: Dut) -> None:
+    await quiet_behind_a_reset(dut, dict.fromkeys(INPUTS, 0) | {"valid_i": 1, "write_i": 1}, "valid_i", ("we_o",))

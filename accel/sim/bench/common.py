@@ -64,3 +64,29 @@ def signed(value: int, bits: int) -> int:
 def field(word: int, index: int, bits: int) -> int:
     """The `index`-th group of `bits` bits."""
     return (word >> (index * bits)) & ((1 << bits) - 1)
+
+
+async def quiet_behind_a_reset(dut: Dut, begin: dict[str, int], pulse: str, outputs: tuple[str, ...]) -> None:
+    """A reset of one cycle, each time a cycle later behind a start: from its edge on none of `outputs` is high.
+
+    `begin`: inputs; `pulse`: the one that starts, in the first cycle alone. Every output is high in a run without it.
+    """
+    seen = dict.fromkeys(outputs, 0)
+    for cycles in range(24):
+        await start(dut, **begin)
+        for n in range(cycles):
+            await settle()
+            seen = {name: many + get(getattr(dut, name)) for name, many in seen.items()}
+            await step(dut)
+            if not n:
+                getattr(dut, pulse).value = 0
+        dut.rst_ni.value = 0
+        getattr(dut, pulse).value = 0
+        await step(dut)
+        dut.rst_ni.value = 1
+        for _ in range(12):
+            await settle()
+            high = [name for name in outputs if get(getattr(dut, name))]
+            assert not high, f"{high} behind a reset {cycles} cycles behind a start"
+            await step(dut)
+    assert all(seen.values()), seen
