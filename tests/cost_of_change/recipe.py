@@ -90,11 +90,12 @@ class Recipe:
 
 
 def copied(tree: Path) -> Path:
-    """A copy of what the product is made of, links kept."""
+    """A copy of what the product is made of, links kept, and what Python has compiled of it: modules that a recipe does
+    not change need not be compiled again."""
     for name in SOURCES:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, tree / name, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, tree / name, symlinks=True)
         else:
             tree.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, tree / name)
@@ -113,7 +114,7 @@ def changed(tree: Path, recipe: Recipe) -> Path:
 def run(tree: Path, *arguments: str) -> str:
     """What Python prints with these arguments in the copy. Nothing is kept outside of it."""
     keep = {key: str(tree / "kept") for key in ("XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")}
-    environment = {**os.environ, **keep, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, **keep, "PYTHONPATH": str(tree)}
     command = [sys.executable, *arguments]
     done = subprocess.run(
         command, cwd=tree, env=environment, capture_output=True, text=True, timeout=_PATIENCE, check=False
