@@ -81,7 +81,8 @@ def create_executor(
 ) -> InterpreterExecutor | VmExecutor:
     """An executor for `mod`: `debug`, the reference interpreter; `vm`, which runs every program faster; `graph`.
 
-    `graph` takes only graphs of operators. `target`: what straight-line fragments run on, `numpy`, or `llvm`.
+    `graph` takes only graphs of operators. `target`: what straight-line fragments run on, `numpy`, or `llvm`; `c`: all
+    of `vm`'s programs become machine code.
     Raises InputError for another kind, UnsupportedError for a program that `graph` does not take.
     """
     if kind == "debug":

@@ -35,6 +35,18 @@ def flat_functions(mod: IRModule) -> dict[str, FlatFunction]:
     return {name: found[name] for name in mod.functions if name in found}
 
 
+def reached(functions: Mapping[str, FlatFunction], name: str) -> dict[str, FlatFunction]:
+    """Function `name` and every function that it may call, of flat functions by name."""
+    found: dict[str, FlatFunction] = {}
+    waiting = [name]
+    while waiting:
+        one = waiting.pop()
+        if one not in found and one in functions:
+            found[one] = functions[one]
+            waiting += _called(functions[one])
+    return found
+
+
 def _called(function: FlatFunction) -> Iterable[str]:
     for inner in nested(function):
         for node in inner.nodes:

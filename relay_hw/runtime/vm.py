@@ -1,5 +1,8 @@
 """Executors of modules without a build folder: `vm` runs all of Relay, `graph` graphs of operators only.
 
+With target `c` the functions of `vm` are machine code, by the system's C compiler; a function that takes or gives
+functions or references, and an expression, run on numpy.
+
 In: a module, perhaps a target. Out: Python callables, as the interpreter's executor gives them.
 """
 
@@ -12,6 +15,7 @@ from typing import Any
 
 from relay_hw.analysis.variables import free_vars
 from relay_hw.backend.flat import Machine, Value, flatten
+from relay_hw.backend.native import NativeModule, compile_native
 from relay_hw.backend.reference import FlatFunctionValue
 from relay_hw.backend.tvm import build_library, is_installed, load_library
 from relay_hw.backend.tvm.target import NUMPY, HostTarget, read_host
@@ -21,8 +25,9 @@ from relay_hw.interp.executor import InterpreterExecutor
 from relay_hw.interp.values import to_value
 from relay_hw.ir.expr import Expr, Function, GlobalVar, Var
 from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import FuncType, RefType, TupleType, Type
 from relay_hw.runtime.compile import HOST_ONLY
-from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
+from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions, reached
 from relay_hw.support.names import one_of
 from relay_hw.target.host_only import HostOnly
 from relay_hw.target.pipeline import partition_pipeline
@@ -31,10 +36,14 @@ from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.pipelines import simplify_pipeline
 
 KINDS = ("debug", "vm", "graph")
+NATIVE = "c"
 
 
 class VmExecutor:
-    """Runs the functions of a module in flat form: on numpy or, with a TVM target, its straight-line parts by TVM."""
+    """Runs the functions of a module in flat form: on numpy or, with a TVM target, its straight-line parts by TVM.
+
+    With target `c`, each function that is called is compiled to machine code.
+    """
 
     def __init__(self, mod: IRModule, target: HostTarget | str = NUMPY) -> None:
         """Raises UnsupportedError if TVM cannot compile for the target."""
@@ -42,7 +51,8 @@ class VmExecutor:
         self._flat = {name: flatten(function, name) for name, function in self._mod.functions.items()}
         self._machine = Machine(self._flat)
         self._compiled: Callable[[list[Value]], Value] | None = None
-        wanted = read_host(target)
+        self._is_native, self._native = target == NATIVE, dict[str, NativeModule]()
+        wanted = HostTarget(NUMPY) if target == NATIVE else read_host(target)
         if wanted.kind != NUMPY and "main" in self._mod.functions and is_installed():
             self._compiled = self._compile(wanted)
 
@@ -71,9 +81,17 @@ class VmExecutor:
             values = arguments(function, {**dict(zip(names, args, strict=False)), **named} if named else args, name)
             if name == "main" and self._compiled is not None:
                 return self._compiled(values)
+            if self._is_native and not _holds_functions(function.func_type):
+                return self.native(name).call(name, values)
             return self._machine.call(self._flat[name], values)
 
         return call
+
+    def native(self, name: str) -> NativeModule:
+        """Function `name` and all that it may call, as machine code. Raises UnsupportedError without a C compiler."""
+        if name not in self._native:
+            self._native[name] = compile_native(reached(self._flat, name), self._mod.types)
+        return self._native[name]
 
     def _callable(self, value: FlatFunctionValue, expr: Expr) -> Callable[..., Value]:
         def call(*args: Any) -> Value:
@@ -104,13 +122,28 @@ class VmExecutor:
         return lambda values: machine.call(flat["main"], values, invoke)
 
 
+def _holds_functions(ty: FuncType) -> bool:
+    """Whether a parameter or the result is a function or a reference, or a tuple with one."""
+    waiting: list[Type] = [*ty.arg_types, ty.ret_type]
+    while waiting:
+        match waiting.pop():
+            case FuncType() | RefType():
+                return True
+            case TupleType(fields=fields):
+                waiting += fields
+            case _:
+                pass
+    return False
+
+
 def create_executor(
     kind: str = "debug", mod: IRModule | None = None, target: HostTarget | str = "numpy"
 ) -> InterpreterExecutor | VmExecutor:
     """An executor for `mod`: `debug` is the reference interpreter, `vm` runs the same programs in flat form.
 
-    `graph` is `vm` for a graph of operators. `target`: `numpy`, or what TVM compiles for, such as `llvm`. Raises
-    InputError for another kind, UnsupportedError for `graph` and a program with control flow.
+    `graph` is `vm` for a graph of operators. `target`: `numpy`, what TVM compiles for, such as `llvm`, or `c`: native
+    code, control flow included. Raises InputError for another kind, UnsupportedError for `graph` and a program with
+    control flow.
     """
     whole = mod if mod is not None else IRModule()
     match kind:
