@@ -18,6 +18,7 @@ WRITERS = {
     "relay_hw/runtime/deploy/__init__.py": "in a new folder",
     "relay_hw/runtime/artifact.py": "in a new folder",
     "relay_hw/cli/fpga.py": "in a new folder",
+    "relay_hw/backend/native/library.py": "in a temporary folder",
     "relay_hw/backend/tvm/gpu.py": "in the new folder of a build",
     "accel/fpga/flow.py": "in a stage, which is marked when it is done",
     "accel/fpga/route.py": "in a stage, which is marked when it is done",

@@ -105,6 +105,19 @@ WRITERS: dict[str, dict[str, str]] = {
         "self.report.model": "in a short text of an object",
         "name": "of a scratchpad or queue",
     },
+    "relay_hw/backend/native/c_code.py": {
+        "'\\n'.join(lines)": "lines of the writer",
+        "name": "of a variable or table of the writer",
+        "local.number": "a number",
+        "number": "a number",
+        "self._function.number": "a number",
+        "function.number": "a number",
+        "prefix": "a word of the writer",
+        "index": "a number",
+        "text": "an expression of the writer",
+        "line": "a line of the writer",
+        "step": "a number",
+    },
     "accel/fpga/part_top.py": {"key": "a parameter of vta_top", "value": "a number"},
     "accel/fpga/vendor/ip.py": {"key": "a parameter of vta_top", "value": "a number"},
     "accel/fpga/vendor/project.py": {
@@ -128,6 +141,7 @@ NOT_FOREIGN = {
     "accel/fpga/sim/soc.py": "numbers",
     "accel/fpga/vendor/estimate.py": "names of files and cells of accel/rtl",
     "accel/sim/verilator.py": "names of files that Verilator writes",
+    "relay_hw/backend/native/library.py": "names of files of its own",
     "relay_hw/backend/tvm/c_kernels.py": "TVM writes the C; kernels have numbers",
     "relay_hw/text/printer.py": "Relay text: text/names.py makes every name readable by the lexer",
 }

@@ -2,7 +2,8 @@
 
 The steps, a file each: `lower.py` (flat functions to statements over locals, with `operators.py` for calls on tensors),
 `calls.py` (which tail calls need care), `ownership.py` (when objects are freed), `c_code.py` and `c_loops.py` (C text),
-`library.py` (compiled, loaded, run). `show.py` prints the lowered form. The interpreter is the reference semantics.
+`library.py` (compiled, loaded, run); `c/` is the runtime that the C text includes. `show.py` prints the lowered form.
+The interpreter is the reference semantics.
 
 - **Values.** A tensor of rank 0 of a type that C has is a C number in locals, parameters and results. Everything else
   is an object with a counter: a tensor (element type, sizes, elements), a tuple, a value of a data type (a tag), a

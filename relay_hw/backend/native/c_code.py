@@ -20,6 +20,7 @@ from relay_hw.backend.native.nodes import (
     Box,
     Branch,
     Callback,
+    Check,
     Constant,
     Drop,
     Field,
@@ -188,6 +189,8 @@ class _FunctionCoder:
                 return [f"rhw_value *{_name(to)};", *product(statement)]
             case Callback(to=to, number=number, args=args):
                 return [_new(to, f"rhw_ask(r, {number}, {_list(args)})")]
+            case Check(value=value, what=what):
+                return [f"rhw_check(r, {_name(value)}, {c_string(what)});"]
             case Make():
                 return self._make(statement)
             case Field(to=to, value=value, index=index):

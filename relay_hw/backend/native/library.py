@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ctypes
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import as_file, files
 from pathlib import Path
 from threading import Lock
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,10 @@ from relay_hw.backend.native.ownership import count_holders
 from relay_hw.backend.native.stream import Codec
 from relay_hw.backend.nodes import FlatCall, FlatFunction, FlatInvoke, Value
 from relay_hw.backend.reference import Invoke
-from relay_hw.errors import EvalError, UnsupportedError
+from relay_hw.errors import EvalError, InputError, UnsupportedError
 from relay_hw.interp.evaluate import operate
 from relay_hw.ir.module import TypeData
+from relay_hw.support.child import run_child
 
 INCLUDES = '#include "native.h"\n#include "numbers.h"\n#include "stream.h"'
 # The same bits on every machine: nothing is contracted or reordered, integers wrap.
@@ -49,12 +50,16 @@ def c_source(program: Program) -> str:
 
 
 def compile_native(
-    functions: Mapping[str, FlatFunction], types: Mapping[str, TypeData], speed: tuple[str, ...] = FAST
+    functions: Mapping[str, FlatFunction],
+    types: Mapping[str, TypeData],
+    speed: tuple[str, ...] = FAST,
+    labels: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> NativeModule:
     """Flat functions as machine code. Calls of other names are answered by the `invoke` of a call. `types`: the data
-    types of the module; `speed`: flags of the compiler. Raises UnsupportedError without one, or where it refuses.
+    types of the module; `speed`: flags of the compiler; `labels`: as `lower` takes them. Raises UnsupportedError
+    without a compiler, or where it refuses.
     """
-    program = lower(functions, types)
+    program = lower(functions, types, labels)
     return NativeModule(program, _library(c_source(program), speed))
 
 
@@ -68,11 +73,7 @@ def _library(source: str, speed: tuple[str, ...]) -> ctypes.CDLL:
         folder = Path(name)
         (folder / "program.c").write_text(source)
         words = [compiler, *speed, "-shared", "-fPIC", *FLAGS, f"-I{headers}"]
-        done = subprocess.run(
-            [*words, str(folder / "program.c"), "-o", str(folder / "program.so"), "-lm", "-lpthread"],
-            capture_output=True,
-            text=True,
-        )
+        done = run_child([*words, folder / "program.c", "-o", folder / "program.so", "-lm", "-lpthread"])
         if done.returncode:
             raise UnsupportedError(f"the C compiler must take the program, not say {done.stderr.strip()[:500]}")
         return _declared(ctypes.CDLL(str(folder / "program.so")))
@@ -88,6 +89,7 @@ def _declared(library: ctypes.CDLL) -> ctypes.CDLL:
         ("call", ctypes.c_int, (run, ctypes.c_uint32)),
         ("result", run, (run, ctypes.POINTER(ctypes.c_uint64))),
         ("error", ctypes.c_char_p, (run,)),
+        ("is_input", ctypes.c_int, (run,)),
         ("refuse", None, (run, ctypes.c_char_p)),
         ("most_bytes", ctypes.c_uint64, (run,)),
         ("close", None, (run,)),
@@ -128,7 +130,8 @@ class NativeModule:
             if self._raised is not None:
                 raise self._raised
             if status:
-                raise EvalError(self._error())
+                kind = InputError if self._library.rhw_native_is_input(self._run) else EvalError
+                raise kind(self._error())
             return self._codec.decode(self._taken())[0]
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 import numpy as np
 
@@ -74,10 +75,17 @@ class Program:
     constructors: tuple[Constructor, ...]
 
 
-def lower(functions: Mapping[str, FlatFunction], types: Mapping[str, TypeData]) -> Program:
-    """The program of some flat functions of a module with these data types. Calls of other names are callbacks."""
+def lower(
+    functions: Mapping[str, FlatFunction],
+    types: Mapping[str, TypeData],
+    labels: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> Program:
+    """The program of some flat functions of a module with these data types. Calls of other names are callbacks.
+
+    `labels`: by function, what messages call its quantizations; these refuse NaN and infinity.
+    """
     made = [constructor for data in types.values() for constructor in data.constructors]
-    return _Lowering(functions, made, {one.name_hint: tag for tag, one in enumerate(made)}).program()
+    return _Lowering(functions, made, {one.name_hint: tag for tag, one in enumerate(made)}, labels).program()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,6 +113,7 @@ class _Lowering:
     flat: Mapping[str, FlatFunction]
     constructors: Sequence[Constructor]
     tags: Mapping[str, int]
+    labels: Mapping[str, Sequence[str]]
     tables: Tables = field(default_factory=Tables)
     planned: dict[FlatFunction, _Planned] = field(default_factory=dict[FlatFunction, _Planned])
     by_number: list[_Planned] = field(default_factory=list[_Planned])
@@ -152,7 +161,7 @@ class _FunctionLowering:
     def __init__(self, whole: _Lowering, planned: _Planned) -> None:
         self.whole = whole
         self.planned = planned
-        self.writer = Writer(whole.tables)
+        self.writer = Writer(whole.tables, whole.labels.get(planned.flat.name, ()))
 
     def lower(self) -> NativeFunction:
         """The function."""

@@ -193,6 +193,14 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """Refuses NaN and infinity in a tensor of floats that is about to be quantized; `what` names it."""
+
+    value: Local
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
 class Callback:
     """Entry `number` of the program's table of calls that the caller of the program answers."""
 
@@ -328,7 +336,7 @@ class Drop:
 End = Return | Again | TailInvoke | TailApply
 Statement = (
     Set | Constant | Scalar | Box | Unbox | Fill | Reduce | Product | Callback | Make | Field | Store | Invoke | Apply
-    | Branch | Match | Keep | Drop | End
+    | Check | Branch | Match | Keep | Drop | End
 )  # fmt: skip
 Block = tuple[Statement, ...]
 

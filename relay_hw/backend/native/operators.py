@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from math import prod
 
 from relay_hw.backend.native.nodes import (
+    Check,
     Compute,
     Element,
+    Expression,
     Fill,
     Number,
     Piece,
@@ -40,6 +42,7 @@ from relay_hw.op.reduce import reduced_axes
 _MOST_OPERATORS = 48
 _FILLED = {"zeros": 0, "ones": 1, "zeros_like": 0, "ones_like": 1}
 _REDUCTIONS = ("sum", "prod", "max", "min", "mean", "all", "any")
+_QUANTIZERS = ("qnn.quantize", "qnn.dequantize")
 _EXACT = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
@@ -47,6 +50,10 @@ def operate(writer: Writer, call: FlatCall, args: Sequence[Value], types: Sequen
     """The value of a call, lazy where that is possible; `types`: of the arguments."""
     name = call.op.name
     result = native_type(call.type)
+    if name == "qnn.quantize" and (what := writer.label()) is not None:
+        checked = writer.object(args[0])
+        args = [checked, *args[1:]]
+        writer.emit(Check(checked, f"the input of {what}"))
     if name == "split":
         return _split(writer, call, args[0], native_type(types[0]))
     if result is None:
@@ -68,6 +75,8 @@ def operate(writer: Writer, call: FlatCall, args: Sequence[Value], types: Sequen
         return _biased(writer, call, args, known, result)
     if name in ("nn.dense", "nn.matmul", "nn.batch_matmul"):
         return _product(writer, call, args, known, result)
+    if name in _QUANTIZERS:
+        return _quantized(writer, call, args, known, result)
     if call.op.has(Trait.ELEMENTWISE):
         return _elementwise(writer, call, args, known, result)
     if call.op.has(Trait.MOVES) and len(args) == 1:
@@ -108,15 +117,36 @@ def _broadcast(writer: Writer, arg: Value, ty: TensorType, shape: tuple[int, ...
 def _biased(
     writer: Writer, call: FlatCall, args: Sequence[Value], types: Sequence[TensorType], result: TensorType
 ) -> Value | None:
-    shape, bias = result.static_shape, writer.view(args[1], types[1]).value
     if result.dtype == "bool":
         return None
-    if isinstance(bias, Element):
-        strides = [0] * len(shape)
-        strides[call.attrs.axis] = bias.strides[0]
-        bias = with_strides(bias, bias.offset, tuple(strides))
+    shape = result.static_shape
+    bias = _along(writer, args[1], types[1], call.attrs.axis, len(shape))
     data = writer.lazy(args[0], types[0])
     return Lazy(Compute("add", None, result.dtype, (data.value, bias)), shape, data.size + 1)
+
+
+def _quantized(
+    writer: Writer, call: FlatCall, args: Sequence[Value], types: Sequence[TensorType], result: TensorType
+) -> Value | None:
+    """Between floats and integers, by scales and zero points that are one number or follow an axis."""
+    shape = result.static_shape
+    if "int" not in (result.dtype if call.op.name == "qnn.quantize" else types[0].dtype):
+        return None
+    lazy = writer.lazy(args[0], types[0])
+    along = [_along(writer, arg, ty, call.attrs.axis, len(shape)) for arg, ty in zip(args[1:], types[1:], strict=True)]
+    value = Compute(call.op.name, call.attrs, result.dtype, (lazy.value, *along))
+    return _settled(writer, Lazy(value, shape, lazy.size + 1))
+
+
+def _along(writer: Writer, arg: Value, ty: TensorType, axis: int, rank: int) -> Expression:
+    """A number, or a vector along an axis."""
+    value = writer.view(arg, ty).value
+    if not isinstance(value, Element):
+        return value
+    strides = [0] * rank
+    if rank and prod(ty.static_shape) > 1:
+        strides[axis] = value.strides[0]
+    return with_strides(value, value.offset, tuple(strides))
 
 
 def _split(writer: Writer, call: FlatCall, arg: Value, ty: TensorType | None) -> Value | None:

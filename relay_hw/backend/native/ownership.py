@@ -17,6 +17,7 @@ from relay_hw.backend.native.nodes import (
     Box,
     Branch,
     Callback,
+    Check,
     Constant,
     Drop,
     Field,
@@ -79,7 +80,7 @@ def _operands(statement: Statement) -> _Operands:
             return _Operands((), _objects((*locals_of(left), *locals_of(right))))
         case Callback(args=args):
             return _Operands((), args)
-        case Unbox(value=value) | Field(value=value) | Match(value=value):
+        case Unbox(value=value) | Field(value=value) | Match(value=value) | Check(value=value):
             return _Operands((), (value,))
         case Constant() | Box() | Branch() | Keep() | Drop():
             return _Operands()

@@ -41,8 +41,23 @@ def compute(op: str, attrs: Any, dtype: str, kinds: Sequence[str], args: Sequenc
     if any(kind not in C_TYPES for kind in (dtype, *kinds)):
         return None
     kind = kinds[0]
+    match op:
+        case "qnn.quantize":
+            return quantize(dtype, attrs.rounding == "half_even", *args)
+        case "qnn.dequantize":
+            x, scale, zero = args
+            return f"({C_TYPES[dtype]})((float)((int64_t){x} - {zero}) * {scale})"
+        case _:
+            pass
     text = _binary(op, kind, args) if len(args) == 2 else _other(op, attrs, dtype, kind, args)
     return None if text is None else f"({C_TYPES[dtype]}){text}"
+
+
+def quantize(kind: str, half_even: bool, x: str, scale: str, zero: str) -> str:
+    """C for the integer of type `kind` that stands for a float."""
+    info = np.iinfo(kind)
+    ends = f"INT64_C({info.min}), INT64_C({info.max})"
+    return f"({C_TYPES[kind]})rhw_quantized((float){x}, {scale}, {zero}, {ends}, {int(half_even)})"
 
 
 def number(value: bool | int | float, dtype: str) -> str:

@@ -16,6 +16,7 @@ from relay_hw.backend.native.nodes import (
     Box,
     Branch,
     Callback,
+    Check,
     Compute,
     Constant,
     Drop,
@@ -75,6 +76,8 @@ def _statement(statement: Statement) -> list[str]:
             return [*lines, "}"]
         case Keep(value=value) | Drop(value=value) | Return(value=value):
             return [f"{type(statement).__name__.lower()} {value}"]
+        case Check(value=value, what=what):
+            return [f"check {value}, {what}"]
         case Store(ref=ref, value=value):
             return [f"store {ref}, {value}"]
         case Again(args=args):

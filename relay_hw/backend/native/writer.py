@@ -46,8 +46,10 @@ class Tables:
 class Writer:
     """The statements of a function as they grow."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, labels: Sequence[str] = ()) -> None:
+        """`labels`: what messages call the quantizations of the function, in order; none to quantize without checks."""
         self.tables = tables
+        self._labels = iter(labels)
         self._numbers = count()
         self._lines: list[list[Statement]] = [[]]
 
@@ -58,6 +60,10 @@ class Writer:
     def emit(self, statement: Statement) -> None:
         """Add a statement."""
         self._lines[-1].append(statement)
+
+    def label(self) -> str | None:
+        """What messages call the next quantization."""
+        return next(self._labels, None)
 
     def open(self) -> None:
         """Begin a block."""

@@ -45,6 +45,7 @@ typedef struct rhw_run {
     size_t bytes, most_bytes;
     uintptr_t lowest;
     uint32_t depth;
+    int is_input; /* whether the error is the input's, not the program's */
     jmp_buf *jump;
     rhw_answer answer;
     void *self;
@@ -239,6 +240,27 @@ static size_t rhw_show(rhw_run *r, size_t at, rhw_value *v) {
 static RHW_NOINLINE RHW_NORETURN void rhw_no_arm(rhw_run *r, rhw_value *v) {
     rhw_show(r, (size_t)snprintf(r->error, sizeof r->error, "match must have an arm for "), v);
     rhw_fail(r, r->error);
+}
+
+/* Refuses NaN and infinity in a tensor of floats that is about to be quantized; `what` names it. */
+static RHW_NOINLINE void rhw_check(rhw_run *r, rhw_value *v, const char *what) {
+    const size_t width = RHW_WIDTH(v->tag), count = (size_t)rhw_sizes(v)[0];
+    const uint64_t exponent = width == 2 ? 0x7C00u : width == 4 ? 0x7F800000u : UINT64_C(0x7FF) << 52, sign = UINT64_C(1) << (8 * width - 1);
+    char index[96] = "";
+    size_t i, k, used = 0, rest = count;
+    for (i = 0; i < count; i++) {
+        uint64_t bits = 0;
+        memcpy(&bits, (const char *)rhw_data(v) + i * width, width);
+        if ((bits & exponent) == exponent) {
+            const char *kind = (bits & ~sign) != exponent ? "NaN" : bits & sign ? "-infinity" : "infinity";
+            for (k = 0; k < v->size && used < sizeof index - 24; i %= rest, k++)
+                used += (size_t)snprintf(index + used, 24, k ? ", %lu" : "%lu", (unsigned long)(i / (rest /= (size_t)rhw_sizes(v)[k + 1])));
+            snprintf(r->error, sizeof r->error, v->size == 1 ? "%.100s must hold finite numbers, not %s (index %s)"
+                     : "%.100s must hold finite numbers, not %s (index (%s))", what, kind, index);
+            r->is_input = 1;
+            rhw_fail(r, r->error);
+        }
+    }
 }
 
 /* Calls: a call that its caller makes in the place of the function that it called; calls that need a new stack. */

@@ -62,6 +62,20 @@ RHW_UNSIGNED(uint64, uint64_t, 64)
 RHW_REAL(float32, float, f)
 RHW_REAL(float64, double, )
 
+/* The integer that stands for a float, at `scale` a step. */
+static inline int64_t rhw_quantized(float x, float scale, int64_t zero, int64_t low, int64_t high, int half_even) {
+    const float quotient = x / scale;
+    const double bound = 2.0 * ((double)high - (double)low);
+    float whole = half_even ? rintf(quotient) : truncf(quotient);
+    double value;
+    int64_t shifted;
+    if (!half_even && fabsf(quotient - whole) >= 0.5f) whole += quotient > 0 ? 1.0f : -1.0f;
+    value = whole != whole ? 0.0 : whole;
+    value = value < -bound ? -bound : value > bound ? bound : value;
+    shifted = (int64_t)value + zero;
+    return shifted < low ? low : shifted > high ? high : shifted;
+}
+
 /* A place along an axis of `size`: outside it is clipped, or wrapped. */
 static inline int64_t rhw_place(int64_t index, int64_t size, int wraps) {
     if (wraps) {

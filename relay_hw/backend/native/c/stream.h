@@ -151,6 +151,7 @@ int rhw_native_call(rhw_run *r, uint32_t number) {
     r->lowest = (uintptr_t)&here - RHW_FIRST_STACK;
     r->jump = &jump;
     r->most_bytes = 0;
+    r->is_input = 0;
     if (!setjmp(jump)) {
         rhw_value *args[RHW_MOST_ARGS], *result;
         const size_t count = rhw_decode(r);
@@ -213,6 +214,7 @@ int rhw_native_keep_constants(rhw_run *r) {
     return status;
 }
 
+int rhw_native_is_input(const rhw_run *r) { return r->is_input; }
 const char *rhw_native_error(const rhw_run *r) { return r->error; }
 int64_t *rhw_native_result(rhw_run *r, uint64_t *words) {
     *words = r->stream_words;
