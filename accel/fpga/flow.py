@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import Any, TypeVar
 
 from relay_hw.accel.fpga import gowin
@@ -28,7 +29,7 @@ from relay_hw.accel.fpga.route import ITERATIONS, asked_mhz, is_large, place_and
 from relay_hw.accel.fpga.synth import files_of
 from relay_hw.accel.fpga.tools import run_tool, run_yosys, tool_version
 from relay_hw.accel.sim.result_cache import is_sealed, seal, sealed
-from relay_hw.support.progress import SILENT, Progress
+from relay_hw.support.progress import SILENT, Progress, Stoppable
 
 Result = TypeVar("Result")
 
@@ -174,13 +175,13 @@ def _promised(design: Design, stage: Path, seeds: Sequence[int], progress: Progr
     if not is_large(design.part):
         return {}
 
-    def place(seed: int) -> float:
+    def place(seed: int, progress: Progress) -> float:
         if not is_sealed(stage, f"promise-{seed}"):
             _lay_out(design, stage, seed, progress)
             progress.started(f"place: nextpnr, seed {seed}")
         return promise(stage, design.part, design.mhz, seed, progress)
 
-    promised = _for_each(seeds, place)
+    promised = _for_each(seeds, place, progress)
     if (latest := min(promised.values())) * design.mhz > 1000:
         # Routing takes an hour, and wires that hurry in vain make detours that others then lack.
         progress.started(f"placement promises {1000 / latest:.1f} MHz of {design.mhz:g}: more seeds may promise more")
@@ -204,13 +205,24 @@ def _first_routed(
 
 
 def _all_routed(design: Design, stage: Path, seeds: Sequence[int], progress: Progress) -> dict[int, Timing | None]:
-    return _for_each(seeds, lambda seed: _route(design, stage, seed, progress))
+    return _for_each(seeds, lambda seed, progress: _route(design, stage, seed, progress), progress)
 
 
-def _for_each(seeds: Sequence[int], work: Callable[[int], Result]) -> dict[int, Result]:
-    """What comes of each seed, as many at a time as there are processors."""
+def _for_each(seeds: Sequence[int], work: Callable[[int, Progress], Result], progress: Progress) -> dict[int, Result]:
+    """What comes of each seed, as many at a time as there are processors.
+
+    Where one fails, or an interrupt comes, the others are stopped when they next report progress.
+    """
+    stopped = Event()
     with ThreadPoolExecutor(min(len(seeds), os.cpu_count() or 1)) as pool:
-        return dict(zip(seeds, pool.map(work, seeds), strict=True))
+        tasks = [pool.submit(work, seed, Stoppable(progress, stopped.is_set)) for seed in seeds]
+        try:
+            return {seed: task.result() for seed, task in zip(seeds, tasks, strict=True)}
+        except BaseException:
+            stopped.set()
+            for task in tasks:
+                task.cancel()
+            raise
 
 
 def _route(design: Design, stage: Path, seed: int, progress: Progress) -> Timing | None:

@@ -102,4 +102,33 @@ class Labelled:
         self.progress.done(f"{self.label}: {step}")
 
 
+class Stopped(Exception):
+    """Nobody waits for the work any longer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stoppable:
+    """A `Progress` that raises `Stopped` in the work that reports it, once `is_stopped` says so."""
+
+    progress: Progress
+    is_stopped: Callable[[], bool]
+
+    def started(self, step: str, total: int | None = None) -> None:
+        """See `Progress.started`."""
+        self._go_on().started(step, total)
+
+    def advanced(self, step: str, done: int, detail: str = "") -> None:
+        """See `Progress.advanced`."""
+        self._go_on().advanced(step, done, detail)
+
+    def done(self, step: str) -> None:
+        """See `Progress.done`."""
+        self._go_on().done(step)
+
+    def _go_on(self) -> Progress:
+        if self.is_stopped():
+            raise Stopped
+        return self.progress
+
+
 SILENT: Final[Progress] = Steps(lambda _step: None)

@@ -6,8 +6,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -21,6 +23,7 @@ from relay_hw.accel.fpga.part_top import FPGA_RTL
 from relay_hw.accel.fpga.parts import FlowError, find_part
 from relay_hw.accel.fpga.tools import find_tool, run_tool
 from relay_hw.accel.sim.result_cache import seal
+from relay_hw.support.progress import ProgressStep, Steps
 from tests.accel.fpga.extra import needs_tools
 from tests.told import told
 
@@ -182,6 +185,44 @@ def test_a_seed_whose_wires_stay_shared_is_given_up(monkeypatch: pytest.MonkeyPa
     report = build_bitstream(design(), [1, 2], tmp_path).report
     tools.tool_version.cache_clear()
     assert report["seed"] == 2 and report["seeds"]["1"] is None and report["seeds"]["2"] > 1
+
+
+# A nextpnr that never comes to an end, but with seed 2, with which it fails.
+ENDLESS = """#!/bin/sh
+case "$*" in *"--version"*) echo endless; exit ;; *"--seed 2 "*) exit 1 ;; esac
+while true; do echo "Info: Running nothing"; done
+"""
+
+
+def endless(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    program = folder / "nextpnr-ecp5"
+    program.write_text(ENDLESS)
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    tools.tool_version.cache_clear()
+
+
+@needs_tools
+def test_where_one_seed_fails_the_others_are_not_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    endless(monkeypatch, tmp_path)
+    with pytest.raises(FlowError, match="nextpnr-ecp5 must end well, not with status 1"):
+        build_bitstream(design(), [2, 1], tmp_path / "kept")
+    tools.tool_version.cache_clear()
+
+
+@needs_tools
+def test_an_interrupt_ends_all_seeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    endless(monkeypatch, tmp_path)
+    main = threading.get_ident()
+    interrupts = iter([signal.SIGINT])
+
+    def interrupt(step: ProgressStep) -> None:
+        if "Running nothing" in step.text and (number := next(interrupts, None)):
+            signal.pthread_kill(main, number)
+
+    with pytest.raises(KeyboardInterrupt):
+        build_bitstream(design(), [1, 3], tmp_path / "kept", Steps(interrupt))
+    tools.tool_version.cache_clear()
 
 
 @needs_tools
