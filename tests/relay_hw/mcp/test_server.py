@@ -13,10 +13,10 @@ import pytest
 
 from examples.models import find
 from relay_hw.errors import InputError
+from relay_hw.mcp import answers as answers_room
 from relay_hw.mcp.bounded import MOST_BYTES
 from relay_hw.mcp.server import server
-from relay_hw.runtime.artifact import load_artifact
-from relay_hw.runtime.why import explain
+from relay_hw.runtime.why import Explanation, explain
 
 mcp = pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
@@ -55,11 +55,18 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def test_a_client_finds_the_bottleneck(served: Path) -> None:
+def test_a_client_finds_the_bottleneck(served: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    explained: list[Explanation] = []
+
+    def recorded(*values: Any, **options: Any) -> Explanation:
+        explained.append(explain(*values, **options))
+        return explained[-1]
+
+    monkeypatch.setattr(answers_room, "explain", recorded)
     said, tools = asyncio.run(bottleneck(server(served)))
     assert len(said) <= MOST_CALLS and all(tool.description for tool in tools)
     answers = dict(said)
-    found = explain(load_artifact(served / "build"))
+    found = explained[0]
     (worst, *_) = found.losses
     why = answers["why"]
     assert why["cycles"] == found.cycles
