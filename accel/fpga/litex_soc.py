@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib
 import json
 import logging
-import re
 import sys
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -18,6 +17,7 @@ from typing import Any
 
 from relay_hw.accel.fpga.boards import Board, HostLink, find_board
 from relay_hw.accel.fpga.etherbone import PORT as ETHERBONE_PORT
+from relay_hw.accel.fpga.litex_text import constraints, without_comments
 from relay_hw.accel.fpga.row_hits import know_row_hits
 from relay_hw.accel.fpga.soc_map import MEMORY_BASE, REGISTERS_BASE
 
@@ -60,8 +60,8 @@ def build(request: Request) -> dict[str, Any]:
     registers = json.loads(export.get_csr_json(soc.csr_regions, soc.constants, soc.mem_regions))["csr_registers"]
     pins, _ = platform.resolve_signals(output.ns)
     return {
-        "verilog": _without_comments(output.main_source),
-        "constraints": _constraints(board, pins),
+        "verilog": without_comments(output.main_source),
+        "constraints": constraints(board, pins),
         "registers": {name: row["addr"] for name, row in registers.items()},
     }
 
@@ -371,38 +371,6 @@ class _Pads:
             target, out, back = (wire[k] if width > 1 else wire for wire in (pads.target, pads.o, pads.i))
             cells.specials += migen.Instance("TRELLIS_IO", p_DIR="BIDIR", io_B=target, i_I=out, o_O=back, i_T=~pads.oe)
         return cells
-
-
-def _without_comments(text: str) -> str:
-    """LiteX dates its files in comments."""
-    text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
-    lines = (line.rstrip() for line in text.splitlines() if not line.lstrip().startswith("//"))
-    body = "\n".join(line for line in lines if line)
-    return f"// Written by relay_hw's bitstream flow with LiteX: a board's SoC around the accelerator.\n{body}\n"
-
-
-def _constraints(board: Board, pins: list[Any]) -> str:
-    """An LPF file: place and electrical standard of each pin, and the frequency of what comes in as a clock."""
-    clocks = dict(board.data_clocks)
-    lines: list[str] = []
-    for name, places, others, resource in sorted(pins, key=lambda row: row[0]):
-        settings = " ".join(word for word in map(_setting, others) if word)
-        for index, place in enumerate(places):
-            port = f"{name}[{index}]" if len(places) > 1 else name
-            lines += [f'LOCATE COMP "{port}" SITE "{place}";', f'IOBUF PORT "{port}" {settings};']
-        mhz = board.input_mhz if resource[0] == board.clock_pin else clocks.get(name)
-        lines += [] if mhz is None else [f'FREQUENCY PORT "{name}" {mhz:g} MHZ;']
-    return "\n".join(lines) + "\n"
-
-
-def _setting(other: Any) -> str:
-    match type(other).__name__:
-        case "IOStandard":
-            return f"IO_TYPE={other.name}"
-        case "Misc":
-            return str(other.misc)
-        case _:
-            return ""
 
 
 def main() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from relay_hw.accel.fpga.parts import FlowError
-from relay_hw.accel.fpga.place import refine
+from relay_hw.accel.fpga.place.around import MARGIN, TILE_PRICE, price_of
 from relay_hw.accel.fpga.place.placed import LOGIC, Placed, read_placed, with_sites
-from relay_hw.accel.fpga.place.refine import MARGIN, PASSES, TILE_PRICE, Mover, refined
+from relay_hw.accel.fpga.place.refine import PASSES, Mover, refined
 from relay_hw.accel.fpga.place.slices import LANES, Tiles, read_groups
 from relay_hw.accel.fpga.place.timing import SETUP, analysed, read_arcs, wire_delay
 from relay_hw.accel.fpga.tools import run_tool, run_yosys
@@ -144,7 +144,7 @@ def test_the_cost_of_a_place_is_that_of_an_analysis_there(document: dict[str, An
                 else there.beyond[arc] != before.beyond[arc]
             )
             returns |= bool(there_and_back)
-            total += refine._price(max(there.path[arc] - (period - MARGIN), 0.0))
+            total += price_of(max(there.path[arc] - (period - MARGIN), 0.0))
         for cell in cells:
             placed.x[cell] -= columns
             placed.y[cell] -= rows
