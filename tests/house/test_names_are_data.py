@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 
 import pytest
 
@@ -18,9 +19,6 @@ SOURCES = {
     for top in ("relay_hw", "tensorize", "accel")
     for path in sorted((ROOT / top).rglob("*.py"))
 }
-TREES = {path: tree_of(ROOT / path) for path in SOURCES}
-FIXED = number_names(list(TREES.values()))
-QUOTES = {node.name for node in TREES["relay_hw/support/quote.py"].body if isinstance(node, ast.FunctionDef)}
 # By language: what writes it, and functions of others whose results are text of it. What is called a number gives the
 # text of one in every language.
 NUMBERS = {"number", "percent", "interval", "share", "decibels"}
@@ -162,9 +160,25 @@ PRINTERS = {
 }
 
 
+@cache
+def trees() -> dict[str, ast.Module]:
+    """All sources, read when the first test asks: every process that collects tests imports this file."""
+    return {path: tree_of(ROOT / path) for path in SOURCES}
+
+
+@cache
+def fixed() -> set[str]:
+    return number_names(list(trees().values()))
+
+
+@cache
+def quotes() -> set[str]:
+    return {node.name for node in trees()["relay_hw/support/quote.py"].body if isinstance(node, ast.FunctionDef)}
+
+
 def house(path: str) -> House:
     others = TEXT if "/cli/" in path or path.endswith(("text.py", "table.py", "explanation.py")) else set[str]()
-    return House(QUOTES, NUMBERS | others, FIXED)
+    return House(quotes(), NUMBERS | others, fixed())
 
 
 @pytest.mark.parametrize("path", WRITERS)
@@ -184,7 +198,7 @@ def looks_foreign(tree: ast.AST) -> bool:
 
 
 def test_every_writer_is_known() -> None:
-    looking = {path for path, tree in TREES.items() if looks_foreign(tree)}
+    looking = {path for path, tree in trees().items() if looks_foreign(tree)}
     assert looking - WRITERS.keys() - NOT_FOREIGN.keys() == set()
     assert NOT_FOREIGN.keys() - looking == set(), "no longer needed"
 
@@ -195,12 +209,12 @@ def called_by(tree: ast.AST) -> set[str]:
 
 def test_rules_of_languages_are_in_one_file() -> None:
     rules = {"escape", "html.escape", "_html.escape", "shlex.quote", "quoteattr", "saxutils.escape"}
-    assert [path for path, tree in TREES.items() if called_by(tree) & rules] == ["relay_hw/support/quote.py"]
+    assert [path for path, tree in trees().items() if called_by(tree) & rules] == ["relay_hw/support/quote.py"]
 
 
 def test_text_is_printed_in_few_places() -> None:
     prints = {"print", "sys.stdout.write", "sys.stderr.write", "traceback.print_exc", "warnings.warn"}
-    assert {path for path, tree in TREES.items() if called_by(tree) & prints} == PRINTERS
+    assert {path for path, tree in trees().items() if called_by(tree) & prints} == PRINTERS
 
 
 @pytest.mark.parametrize(
