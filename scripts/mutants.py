@@ -15,6 +15,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -71,14 +72,15 @@ def told(table: Counter[tuple[str, str]]) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--shape", choices=list(SHAPES), default="tiny", help="the configuration")
+    parser.add_argument("--shape", choices=list(SHAPES), help="one configuration instead of all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="mutants at a time")
     parser.add_argument("--fates", action="store_true", help="ask benches, properties and yosys about those that live")
     parser.add_argument("--seconds", type=float, default=300, metavar="S", help="of each such question")
     options = parser.parse_args(arguments)
     known, living, seconds = known_survivors(), dict[str, Mutant](), 0.0
     table, wrong = Counter[tuple[str, str]](), list[str]()
-    for mutant, verdict in judged(options.shape, options.jobs):
+    shapes = [options.shape] if options.shape else list(SHAPES)
+    for mutant, verdict in chain.from_iterable(judged(shape, options.jobs) for shape in shapes):
         seconds += verdict.seconds
         fate, reason = known.get(str(mutant), (Fate.OPEN, "not known"))
         table.update((group, fate.value if verdict.lives else "trials") for group in groups(mutant))
@@ -88,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("\n".join(told(table)))
     print(f"{seconds / 60:.1f} minutes of a processor")
     wrong += [f"survivors.txt must name {name}" for name in living.keys() - known.keys()]
-    here = {name for name in known if name.endswith(f"[{options.shape}]")}
+    here = {name for name in known if name.endswith(tuple(f"[{shape}]" for shape in shapes))}
     wrong += [f"survivors.txt must not name {name}, which does not live" for name in here - living.keys()]
     if options.fates:
         fates = ((name, known[name][0]) for name in living if name in known)

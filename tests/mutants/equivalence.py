@@ -1,9 +1,10 @@
 """Whether a mutant that every trial passes does the same: yosys compares the module with and without it.
 
 In: a mutant. Out: a proof for runs of any length, or none. Registers of both modules that have one name are taken as
-equal, and yosys shows by induction that they stay so and that every output is equal, whatever the inputs are. What is
-undefined counts as zero. It must hold in every shape that instances of the module have in the mutant's
-configuration, but that memories are small.
+equal, and yosys shows by induction that they stay so and that every output is equal, whatever the inputs are, but for
+what `premises` says of them. Registers that may differ are left out, until all others are proven. What is undefined
+counts as zero. It must hold in every shape that instances of the module have in the mutant's configuration, but that
+memories are small.
 """
 
 from __future__ import annotations
@@ -23,10 +24,19 @@ from relay_hw.accel.sim.verilator import RTL_DIR
 from scripts.formal import needed
 from tests.mutants.alone import Fate, at_most, broken_bench, broken_property, mutated
 from tests.mutants.build import INCLUDE, SHAPES_AND_SAMPLE, TOP, Mutant, module_text, sites_of, sources
+from tests.mutants.premises import APART, PREMISES
 
-# Steps of the induction.
-DEPTH = 4
-PREPARE = ("proc", "memory_map", "flatten", "setundef -zero", "opt -full", "clean")
+# Steps of the induction, and how often registers are left out.
+DEPTH, ROUNDS = 4, 4
+# Behind it only registers and ports have names of their own, by which both sides are compared.
+PREPARE = (
+    *("chformal -lower", "setundef -zero", "opt -full", "clean"),
+    *("select -set states t:$*ff* %co1:+[Q] w:* %i", "rename -hide w:* @states %d"),
+)
+COMPARE = (
+    *("equiv_make gold gate equiv", "hierarchy -top equiv", "equiv_struct", "equiv_simple -short -set-assumes"),
+    *(f"equiv_induct -seq {DEPTH} -set-assumes", "tee -o status.txt equiv_status"),
+)
 # Modules that hold units: too much for a proof.
 LARGE = ("vta_top", "vta_core", "vta_exec", "vta_scratchpads")
 # Parameters that make memories small: nothing depends on how many words there are.
@@ -63,36 +73,58 @@ def _is_proven(mutant: Mutant, outer: str) -> bool:
     for shape in sizes(mutant.shape).get(outer, ()):
         with TemporaryDirectory() as folder:
             try:
-                run_yosys(Path(folder), _steps(mutant, outer, Path(folder), dict(shape)))
+                if not _is_equal(mutant, outer, Path(folder), dict(shape)):
+                    return False
             except FlowError:
                 return False
     return True
 
 
-def _steps(mutant: Mutant, outer: str, folder: Path, shape: dict[str, int]) -> list[str]:
-    """Write the module `outer` with and without the mutant into a folder; what yosys has to do with them.
-
-    The registers that the mutant writes have other names with it: nothing is said about them, but about what they do.
-    """
-    module, files = mutant.site.place.module, sources()
-    others = sorted(needed(outer, files))
-    for path in (*(files[other] for other in others), RTL_DIR / "gen" / "vta_isa.vh"):
-        shutil.copyfile(path, folder / path.name)
-    tree, _ = sites_of(module)
-    (folder / f"{module}.v").write_text(INCLUDE + module_text(tree))
-    text = mutated(mutant)
-    for register in re.findall(r"\w+_q\b", mutant.site.place.target):
-        text = re.sub(rf"\b{register}\b", f"{register}_mutant", text)
-    (folder / "mutant.v").write_text(text)
-    changed = " -chparam ".join(("", *(f"{key} {value}" for key, value in shape.items())))
+def _is_equal(mutant: Mutant, outer: str, folder: Path, shape: dict[str, int]) -> bool:
+    """Whether the module `outer` of a shape is proven to be the same with and without the mutant."""
+    shutil.copyfile(RTL_DIR / "gen" / "vta_isa.vh", folder / "vta_isa.vh")
     steps = []
-    for side, file in (("gold", f"{module}.v"), ("gate", "mutant.v")):
-        below = " ".join(file if other == module else f"{other}.v" for other in others)
-        steps += [f"read_verilog -sv {below}", f"hierarchy -top {outer}{changed}", *PREPARE]
-        steps += [f"rename -top {side}", f"design -stash {side}"]
-    steps += [f"design -copy-from {side} -as {side} {side}" for side in ("gold", "gate")]
-    return [*steps, "equiv_make gold gate equiv", "hierarchy -top equiv", "equiv_struct", "equiv_simple -short",
-            f"equiv_induct -seq {DEPTH}", "equiv_status -assert"]  # fmt: skip
+    for side, text in zip(("gold", "gate"), _texts(mutant), strict=True):
+        steps += [*_read(side, mutant.site.place.module, text, outer, folder, shape), "design -reset"]
+    run_yosys(folder, steps)
+    free = set[str]()
+    for _ in range(ROUNDS):
+        hide = ["rename -hide " + " ".join(f"w:{name}" for name in sorted(free))] if free else []
+        steps = []
+        for side in ("gold", "gate"):
+            steps += [f"read_rtlil {side}.il", *hide, f"design -stash {side}", "design -reset"]
+        steps += [f"design -copy-from {side} -as {side} {side}" for side in ("gold", "gate")]
+        run_yosys(folder, [*steps, *COMPARE])
+        differ = set(re.findall(r"Unproven \$equiv \S+: \\?(\S+)_gold", (folder / "status.txt").read_text()))
+        if not differ or differ <= free:
+            return "Equivalence successfully proven!" in (folder / "status.txt").read_text()
+        free |= differ
+    return False
+
+
+def _texts(mutant: Mutant) -> tuple[str, str]:
+    """The mutant's module without and with it."""
+    tree, _ = sites_of(mutant.site.place.module)
+    return INCLUDE + module_text(tree), mutated(mutant)
+
+
+def _read(side: str, module: str, text: str, outer: str, folder: Path, shape: dict[str, int]) -> list[str]:
+    """Write the module `outer` and those below it, with the text of one of them, into a folder; what yosys does."""
+    files = sources()
+    names = sorted(needed(outer, files))
+    for name in names:
+        content = text if name == module else files[name].read_text()
+        if name == outer:
+            head, end, rest = content.rpartition("endmodule")
+            rules = "".join(f"  always @* assume ({premise.rule});\n" for premise in PREMISES.get(outer, ()))
+            content = head + rules + end + rest
+        (folder / f"{side}_{name}.v").write_text(content)
+    changed = " -chparam ".join(("", *(f"{key} {value}" for key, value in shape.items())))
+    steps = ["read_verilog -formal -sv " + " ".join(f"{side}_{name}.v" for name in names)]
+    steps += [f"hierarchy -top {outer}{changed}", "proc"]
+    steps += [f"blackbox A:hdlname={name} ={name}" for name in APART.get(outer, ())]
+    steps += ["memory_map", "flatten", *(["expose -evert c:*"] if outer in APART else [])]
+    return [*steps, *PREPARE, f"rename -top {side}", f"write_rtlil {side}.il"]
 
 
 @cache
