@@ -38,13 +38,22 @@ class Watched:
 def watched(functions: Mapping[str, FlatFunction], layers: Sequence[LayerInfo]) -> dict[str, Watched]:
     """Those of `functions` that quantize floats, by name; `layers` give the names for messages."""
     found: dict[str, Watched] = {}
-    for name, function in functions.items():
+    for name, names in quantizations(functions, layers).items():
+        function = functions[name]
         calls = [node for node in function.nodes if isinstance(node, FlatCall) and node.op.name == QUANTIZE]
-        if not calls or not function.is_straight:
-            continue
+        if function.is_straight:
+            found[name] = _watched(function, {call.args[0]: label for call, label in zip(calls, names, strict=True)})
+    return found
+
+
+def quantizations(functions: Mapping[str, FlatFunction], layers: Sequence[LayerInfo]) -> dict[str, list[str]]:
+    """By function that quantizes floats: what messages call its quantizations, in order."""
+    found: dict[str, list[str]] = {}
+    for name, function in functions.items():
+        count = sum(isinstance(node, FlatCall) and node.op.name == QUANTIZE for node in function.nodes)
         rows = [row.name for row in layers if row.function == name and row.operator == QUANTIZE]
-        names = rows if len(rows) == len(calls) else [f"a quantization of {name}"] * len(calls)
-        found[name] = _watched(function, {call.args[0]: label for call, label in zip(calls, names, strict=True)})
+        if count:
+            found[name] = rows if len(rows) == count else [f"a quantization of {name}"] * count
     return found
 
 

@@ -26,7 +26,7 @@ TEXT = {"table", "some", "mac_text", "losses"}
 # By file, expressions that are no stranger's, with the reason.
 WRITERS: dict[str, dict[str, str]] = {
     "relay_hw/runtime/deploy/source.py": {
-        "'\\n'.join([head, *parts])": "lines of C, checked where they are made",
+        "'\\n'.join([*model_head(artifact), *parts])": "lines of C, checked where they are made",
         "rows.batch": "a number",
         "name": "a word of _batch, _tables and _tensors",
         "short": "a word of _batch",
@@ -103,9 +103,15 @@ WRITERS: dict[str, dict[str, str]] = {
         "self.report.model": "in a short text of an object",
         "name": "of a scratchpad or queue",
     },
+    "relay_hw/runtime/deploy/control.py": {
+        "'\\n'.join([*parts, '', native, *_start(plan), '', *_run(artifact, plan)])": "lines of C",
+        "entry": "a number",
+        "row.name": "quoted by finite_check",
+    },
     "relay_hw/backend/native/c_code.py": {
         "'\\n'.join(lines)": "lines of the writer",
-        "name": "of a variable or table of the writer",
+        "', '.join(items) or '0'": "numbers and quoted names",
+        "head": "of a table of the writer",
         "local.number": "a number",
         "number": "a number",
         "self._function.number": "a number",

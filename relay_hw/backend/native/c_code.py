@@ -11,6 +11,7 @@ from typing_extensions import assert_never
 
 from relay_hw.backend.native.c_loops import Expressions, fill, product, reduce
 from relay_hw.backend.native.calls import Calls
+from relay_hw.backend.native.constructors import KnownConstructor
 from relay_hw.backend.native.nodes import (
     C_TYPES,
     Again,
@@ -51,12 +52,20 @@ from relay_hw.support.quote import c_string, comment
 _KINDS = {Kind.TUPLE: "RHW_TUPLE", Kind.DATA: "RHW_DATA", Kind.FUNCTION: "RHW_FUNCTION", Kind.REF: "RHW_REF"}
 
 
-def c_text(functions: Sequence[NativeFunction], calls: Calls, constructors: Sequence[str], includes: str) -> str:
-    """The C source of a program. `constructors`: what messages call them, by number; `includes`: of the runtime."""
+def c_text(
+    functions: Sequence[NativeFunction], calls: Calls, constructors: Sequence[KnownConstructor], includes: str
+) -> str:
+    """The C source of a program; `includes`: lines that bring in the runtime, and `rhw_ask`."""
     most = max((len(function.params) for function in functions), default=0)
     coders = [_FunctionCoder(function, functions, calls) for function in functions]
-    lines = [f"#define RHW_MOST_ARGS {most + 1}", includes]
-    lines += _table("rhw_names", constructors) + _table("rhw_dtypes", tuple(C_TYPES))
+    lines = [
+        f"#define RHW_MOST_ARGS {most + 1}",
+        f"#define RHW_CONSTRUCTORS {len(constructors)}",
+        "#include <stdint.h>",
+    ]
+    lines += [_table("static const char *const rhw_names", [c_string(str(one)) for one in constructors])]
+    lines += [_table("static const uint32_t rhw_lengths", [str(one.size) for one in constructors])]
+    lines += [_table("static const char *const rhw_dtypes", list(map(c_string, C_TYPES))), includes]
     lines += [f"static {coder.head()};" for coder in coders]
     for coder in coders:
         lines += ["", *coder.lines()]
@@ -66,9 +75,9 @@ def c_text(functions: Sequence[NativeFunction], calls: Calls, constructors: Sequ
     return "\n".join(lines) + "\n"
 
 
-def _table(name: str, texts: Sequence[str]) -> list[str]:
-    """An array of texts, of one where there are none."""
-    return [f"static const char *const {name}[] = {{{', '.join(map(c_string, texts)) or 'NULL'}}};"]
+def _table(head: str, items: Sequence[str]) -> str:
+    """An array, of one zero where it would be empty."""
+    return f"{head}[] = {{{', '.join(items) or '0'}}};"
 
 
 def _type(dtype: str | None) -> str:
@@ -194,9 +203,9 @@ class _FunctionCoder:
             case Make():
                 return self._make(statement)
             case Field(to=to, value=value, index=index):
-                return [_new(to, f"rhw_field({_name(value)}, {index})")]
+                return [_new(to, f"rhw_field(r, {_name(value)}, {index})")]
             case Store(ref=ref, value=value):
-                return [f"rhw_store(r, {_name(ref)}, {_name(value)});"]
+                return [f"rhw_write(r, {_name(ref)}, {_name(value)});"]
             case Keep(value=value):
                 return [f"{_name(value)}->count++;"]
             case Drop(value=value):
@@ -213,7 +222,9 @@ class _FunctionCoder:
 
     def _make(self, statement: Make) -> list[str]:
         name, count = _name(statement.to), len(statement.fields)
-        text = f"rhw_new_fields(r, {_KINDS[statement.kind]}, {statement.tag}, {count})"
+        has_tag = statement.kind in (Kind.DATA, Kind.FUNCTION)
+        tag = str(statement.tag) if has_tag else "RHW_NO_TAG"
+        text = f"rhw_new_fields(r, {_KINDS[statement.kind]}, {tag}, {count})"
         fields = [f"rhw_fields({name})[{k}] = {_name(one)};" for k, one in enumerate(statement.fields)]
         return [_new(statement.to, text), *fields]
 
@@ -294,5 +305,5 @@ def _tests(arm: Arm, value: Local) -> str:
 def _test(test: Test, value: Local) -> str:
     path = _name(value)
     for step in test.path:
-        path = f"rhw_fields({path})[{step}]"
+        path = f"rhw_at(r, {path}, {step})"
     return f"{path}->tag == {test.tag}"

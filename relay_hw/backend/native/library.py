@@ -30,7 +30,7 @@ from relay_hw.interp.evaluate import operate
 from relay_hw.ir.module import TypeData
 from relay_hw.support.child import run_child
 
-INCLUDES = '#include "native.h"\n#include "numbers.h"\n#include "stream.h"'
+INCLUDES = '#include "native.h"\n#include "numbers.h"\n#include "stream.h"\n#include "ask.h"'
 # The same bits on every machine: nothing is contracted or reordered, integers wrap.
 FLAGS = ("-std=gnu99", "-fwrapv", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fno-strict-aliasing")
 FAST = ("-O3", "-march=native")
@@ -42,11 +42,11 @@ def find_compiler() -> str | None:
     return next((found for name in ("cc", "gcc", "clang") if (found := shutil.which(name))), None)
 
 
-def c_source(program: Program) -> str:
-    """The C text of a program."""
+def c_source(program: Program, includes: str = INCLUDES) -> str:
+    """The C text of a program; `includes`: lines that bring in the runtime, and `rhw_ask`."""
     functions, calls = settle_calls(program.functions)
-    names = [f"{made.name_hint} of {made.belong_to.name}" for made in program.constructors]
-    return c_text([count_holders(function) for function in functions], calls, names, INCLUDES)
+    counted = [count_holders(function) for function in functions]
+    return c_text(counted, calls, program.constructors, includes)
 
 
 def compile_native(

@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from relay_hw.backend.native.constructors import KnownConstructor, known_constructors
 from relay_hw.backend.native.nodes import (
     Again,
     Apply,
@@ -32,7 +33,7 @@ from relay_hw.backend.native.nodes import (
     Test,
 )
 from relay_hw.backend.native.operators import operate
-from relay_hw.backend.native.values import Fields, Known, Value, dtype_of
+from relay_hw.backend.native.values import Fields, Known, Value, dtype_of, result_type, type_of
 from relay_hw.backend.native.writer import Tables, Writer
 from relay_hw.backend.nodes import (
     FlatAny,
@@ -57,22 +58,21 @@ from relay_hw.backend.nodes import (
     FlatTuple,
     uses,
 )
-from relay_hw.ir.expr import Constructor
 from relay_hw.ir.module import TypeData
 from relay_hw.ir.trampoline import Recursion, run
-from relay_hw.ir.types import TensorType, TupleType, Type
+from relay_hw.ir.types import TupleType, Type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Program:
     """Functions by number; `entries`: the numbers of the named ones. `callbacks`: calls that the caller answers, of
-    operators or of functions elsewhere; `constructors`: of the module's data types, whose places are their tags."""
+    operators or of functions elsewhere; `constructors`: those that it knows, whose places are their tags."""
 
     functions: tuple[NativeFunction, ...]
     entries: Mapping[str, int]
     constants: tuple[np.ndarray, ...]
     callbacks: tuple[FlatCall | FlatInvoke, ...]
-    constructors: tuple[Constructor, ...]
+    constructors: tuple[KnownConstructor, ...]
 
 
 def lower(
@@ -84,8 +84,8 @@ def lower(
 
     `labels`: by function, what messages call its quantizations; these refuse NaN and infinity.
     """
-    made = [constructor for data in types.values() for constructor in data.constructors]
-    return _Lowering(functions, made, {one.name_hint: tag for tag, one in enumerate(made)}, labels).program()
+    known = known_constructors(functions.values(), types)
+    return _Lowering(functions, known, {one.name: tag for tag, one in enumerate(known)}, labels).program()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +111,7 @@ class _Planned:
 @dataclass(slots=True)
 class _Lowering:
     flat: Mapping[str, FlatFunction]
-    constructors: Sequence[Constructor]
+    constructors: Sequence[KnownConstructor]
     tags: Mapping[str, int]
     labels: Mapping[str, Sequence[str]]
     tables: Tables = field(default_factory=Tables)
@@ -133,7 +133,7 @@ class _Lowering:
     def plan(self, flat: FlatFunction, captured: int = 0, is_recursive: bool = False) -> _Planned:
         """The number of a function, new or old."""
         if flat not in self.planned:
-            new = _Planned(len(self.planned), flat, captured, is_recursive, _result_of(flat))
+            new = _Planned(len(self.planned), flat, captured, is_recursive, dtype_of(result_type(flat)))
             self.planned[flat] = new
             self.by_number.append(new)
         return self.planned[flat]
@@ -258,7 +258,7 @@ class _FunctionLowering:
 
     def _node(self, scope: _Scope, node: FlatNode) -> Recursion[None]:
         """Add the value of a node."""
-        ty = _type_of(scope.types, node)
+        ty = type_of(scope.types, node)
         value = yield self._value(scope, node, ty)
         index = len(scope.values)
         is_once = scope.uses[index] == 1 and scope.by_calls[index] == 1
@@ -380,28 +380,3 @@ class _FunctionLowering:
         to = writer.fresh()
         writer.emit(Callback(to, self.whole.callback(call), tuple(map(writer.object, args))))
         return writer.typed(to, ty)
-
-
-def _type_of(types: Sequence[Type], node: FlatNode) -> Type:
-    """The type of a node, from those of the nodes before it."""
-    match node:
-        case FlatConstant(data=data):
-            return TensorType(data.shape, str(data.dtype))
-        case FlatTuple(fields=fields):
-            return TupleType([types[i] for i in fields])
-        case FlatGet(source=source, index=index):
-            held = types[source]
-            assert isinstance(held, TupleType)
-            return held.fields[index]
-        case FlatRefWrite():
-            return TupleType([])
-        case _:
-            return node.type
-
-
-def _result_of(flat: FlatFunction) -> str | None:
-    """The form of what a function returns."""
-    types: list[Type] = []
-    for node in flat.nodes[: flat.result + 1]:
-        types.append(_type_of(types, node))
-    return dtype_of(types[flat.result])

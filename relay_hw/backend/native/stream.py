@@ -11,10 +11,10 @@ from math import prod
 
 import numpy as np
 
+from relay_hw.backend.native.constructors import KnownConstructor
 from relay_hw.backend.native.nodes import C_TYPES
 from relay_hw.errors import EvalError
 from relay_hw.interp.values import ConstructorValue, Value, show
-from relay_hw.ir.expr import Constructor
 
 _TENSOR, _TUPLE, _DATA = range(3)
 _WORD = struct.Struct("<q")
@@ -26,9 +26,9 @@ _PADDING = [b"", *(bytes(8 - rest) for rest in range(1, 8))]
 class Codec:
     """Writes and reads the streams of one program, whose constructors have the numbers of their places."""
 
-    def __init__(self, constructors: Sequence[Constructor]) -> None:
-        self._tags = {made.name_hint: tag for tag, made in enumerate(constructors)}
-        self._constructors = constructors
+    def __init__(self, constructors: Sequence[KnownConstructor]) -> None:
+        self._tags = {one.name: tag for tag, one in enumerate(constructors)}
+        self._constructors = [one.made for one in constructors]
         self._numbers = {np.dtype(name): number for number, name in enumerate(C_TYPES)}
         self._dtypes = list(self._numbers)
 
@@ -40,7 +40,7 @@ class Codec:
         while waiting:
             value = waiting.pop()
             if isinstance(value, ConstructorValue):
-                done.append(struct.pack("<3q", _DATA, self._tags[value.constructor.name_hint], len(value.fields)))
+                done.append(struct.pack("<3q", _DATA, self._tag(value), len(value.fields)))
                 waiting += value.fields
             elif isinstance(value, tuple):
                 done.append(struct.pack("<2q", _TUPLE, len(value)))
@@ -69,9 +69,21 @@ class Codec:
             size = first if kind == _TUPLE else second
             fields = tuple(values[len(values) - size :])
             del values[len(values) - size :]
-            values.append(fields if kind == _TUPLE else ConstructorValue(self._constructors[first], fields))
+            values.append(fields if kind == _TUPLE else self._data(first, fields))
             at += 2 if kind == _TUPLE else 3
         return values
+
+    def _tag(self, value: ConstructorValue) -> int:
+        tag = self._tags.get(value.name)
+        if tag is None:
+            raise EvalError(f"data must be of constructors that the program knows, not {show(value)}")
+        self._constructors[tag] = self._constructors[tag] or value.constructor
+        return tag
+
+    def _data(self, tag: int, fields: tuple[Value, ...]) -> ConstructorValue:
+        made = self._constructors[tag]
+        assert made is not None, "it was made by the program, or came in before"
+        return ConstructorValue(made, fields)
 
     def _tensor(self, array: np.ndarray) -> list[bytes]:
         """Backwards: the elements, then what they are."""

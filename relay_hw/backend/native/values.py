@@ -6,14 +6,16 @@ called and a tuple that is only taken apart never become objects.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
 
 import numpy as np
 
 from relay_hw.backend.native.nodes import C_TYPES, Element, Expression, Local, Number, Read
+from relay_hw.backend.nodes import FlatConstant, FlatFunction, FlatGet, FlatNode, FlatRefWrite, FlatTuple
 from relay_hw.ir.expr import Op
-from relay_hw.ir.types import TensorType, Type
+from relay_hw.ir.types import TensorType, TupleType, Type
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +133,28 @@ _NUMBERS = tuple(C_TYPES)
 def tag_of(dtype: str) -> int:
     """An element type in C: its number, and its bytes from bit 8 on. For those of `C_TYPES`."""
     return _NUMBERS.index(dtype) | np.dtype(dtype).itemsize << 8
+
+
+def type_of(types: Sequence[Type], node: FlatNode) -> Type:
+    """The type of a node, from those of the nodes before it."""
+    match node:
+        case FlatConstant(data=data):
+            return TensorType(data.shape, str(data.dtype))
+        case FlatTuple(fields=fields):
+            return TupleType([types[i] for i in fields])
+        case FlatGet(source=source, index=index):
+            held = types[source]
+            assert isinstance(held, TupleType)
+            return held.fields[index]
+        case FlatRefWrite():
+            return TupleType([])
+        case _:
+            return node.type
+
+
+def result_type(flat: FlatFunction) -> Type:
+    """The type of what a function returns."""
+    types: list[Type] = []
+    for node in flat.nodes[: flat.result + 1]:
+        types.append(type_of(types, node))
+    return types[flat.result]

@@ -14,34 +14,53 @@ from pathlib import Path
 
 from relay_hw.errors import InputError
 from relay_hw.runtime.artifact import Artifact
+from relay_hw.runtime.deploy.control import RUNTIME as NATIVE_RUNTIME
+from relay_hw.runtime.deploy.control import control_source, has_control_flow, plan_control, value_bytes
 from relay_hw.runtime.deploy.source import model_header, model_source
 from relay_hw.runtime.deploy.steps import plan_steps
 from relay_hw.support import durable
 
+__all__ = ["export_c", "value_bytes"]
+
 RUNTIME = ("relay_hw.h", "relay_hw.c", "main.c", "Makefile")
 MODEL = "model.c"
 # Files of any export; other files in the folder are left alone.
-_OURS = re.compile(r"relay_hw\.[ch]|main\.c|Makefile|model\.[ch]|host\.c|host_weights\.bin|config\.json|program.*\.bin")
+_OURS = re.compile(
+    r"(relay_hw|native|numbers|stream)\.h|relay_hw\.c|main\.c|Makefile|model\.[ch]|host\.c|host_weights\.bin|config\.json|program.*\.bin"
+)
 
 
 def export_c(artifact: Artifact, folder: Path) -> tuple[str, ...]:
     """Write the C form of a build to `folder`, a new one or an older export; returns the names of its files.
 
-    Raises UnsupportedError for control flow in the model and for operators without a C form, all in one message;
-    InputError for a folder that cannot be written.
+    Raises UnsupportedError for operators without a C form, all in one message; InputError for a folder that cannot be
+    written.
     """
-    plan = plan_steps(artifact)
-    weights = bytes(plan.pool)
     contents = {name: (files("relay_hw.runtime.deploy") / "c" / name).read_bytes() for name in RUNTIME}
     contents |= {row.program: (artifact.path / row.program).read_bytes() for row in artifact.manifest.regions}
-    contents["host_weights.bin"] = weights
     contents["config.json"] = (json.dumps(asdict(artifact.config), indent=1) + "\n").encode()
-    if plan.host is not None:
-        contents["host.c"] = plan.host.source.encode()
-    contents["model.h"] = model_header(artifact, plan).encode()
-    contents[MODEL] = model_source(artifact, plan, hashlib.sha256(weights).digest()).encode()
+    contents |= _controlled(artifact) if has_control_flow(artifact) else _straight(artifact)
     _write(folder, contents)
     return tuple(sorted(contents))
+
+
+def _straight(artifact: Artifact) -> dict[str, bytes]:
+    """The files of a model that is a list of steps."""
+    plan = plan_steps(artifact)
+    weights = bytes(plan.pool)
+    source = model_source(artifact, plan, hashlib.sha256(weights).digest()).encode()
+    header = model_header(artifact, len(plan.inputs), len(plan.outputs)).encode()
+    host = {} if plan.host is None else {"host.c": plan.host.source.encode()}
+    return {"host_weights.bin": weights, "model.h": header, MODEL: source, **host}
+
+
+def _controlled(artifact: Artifact) -> dict[str, bytes]:
+    """The files of a model with control flow."""
+    plan = plan_control(artifact)
+    source = control_source(artifact, plan, hashlib.sha256(plan.constants).digest()).encode()
+    header = model_header(artifact, len(plan.inputs), len(plan.outputs)).encode()
+    runtime = {name: (files("relay_hw.backend.native") / "c" / name).read_bytes() for name in NATIVE_RUNTIME}
+    return {"host_weights.bin": plan.constants, "model.h": header, MODEL: source, **runtime}
 
 
 def _is_ours(name: str) -> bool:

@@ -75,7 +75,7 @@ class DeployPlan:
 
 
 def plan_steps(artifact: Artifact) -> DeployPlan:
-    """The plan of a build. Raises UnsupportedError: control flow, or operators without a C form, all of them named."""
+    """The plan of a build without control flow. Raises UnsupportedError for operators without a C form, all named."""
     walk = _Walk(artifact)
     inputs = [walk.new(node.type) for node in artifact.main.nodes if isinstance(node, FlatInput)]
     walk.inputs = frozenset(leaf for tree in inputs for leaf in _leaves(tree))
@@ -142,8 +142,7 @@ class _Walk:
             case FlatInvoke():
                 return self._invoke(node, [values[i] for i in node.args])
             case _:
-                kind = type(node).__name__.removeprefix("Flat")
-                raise UnsupportedError(f"a model must be free of control flow to be exported, not hold {kind}")
+                raise ValueError(f"a model without control flow must not hold {type(node).__name__}")
 
     def _call(self, call: FlatCall, args: Sequence[Tree]) -> Tree:
         if call.op.name in VIEWS and isinstance(call.type, TensorType):

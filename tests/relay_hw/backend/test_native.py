@@ -178,6 +178,20 @@ def test_failures_are_the_interpreters_sentences() -> None:
             relay.create_executor("vm", mod, "c").evaluate(entry)(*args)
 
 
+def test_values_of_other_types_are_refused() -> None:
+    """As a file may hold them: nothing is read that is not there."""
+    module = native(
+        "def @second(%l: List[(int32, int32)]) -> int32 { match? (%l) { Cons(%h, _) => { %h.1 } } }"
+        "def @called(%l: List[fn (int32) -> int32]) -> int32 { match? (%l) { Cons(%f, _) => { %f(1) } } }"
+    )
+    inner = list_value([np.int32(1)])
+    for name, item in (("second", np.int32(1)), ("second", list_value([])), ("second", (np.int32(1), inner))):
+        with pytest.raises(EvalError, match=r"a (value|tensor) must "):
+            module.call(name, [list_value([item])])
+    with pytest.raises(EvalError, match="called value must be a function"):
+        module.call("called", [list_value([inner])])
+
+
 def test_functions_and_references_stay_inside() -> None:
     """A function with one as a parameter or a result runs on numpy; one inside of data is told."""
     mod = InferType()(relay.fromtext(

@@ -1,6 +1,7 @@
 // The values of compiled Relay programs: counted objects and their memory, failures, calls that nest deep.
 //
-// The generated code includes it once, after RHW_MOST_ARGS, the most parameters of a function.
+// The generated code includes it once, after RHW_MOST_ARGS, the most parameters of a function, and tables by number:
+// rhw_names of constructors for messages, rhw_lengths, how many fields each has, and rhw_dtypes, names of element types.
 #ifndef RHW_NATIVE_H
 #define RHW_NATIVE_H
 
@@ -13,7 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An object: a tensor of rank `size` and element type `tag`, or `size` fields with a constructor or function `tag`. */
+/* An object: a tensor of rank `size` and element type `tag`, or `size` fields; data have a constructor as `tag`, functions
+ * a function. No element type is a constructor's number, and tuples and references have RHW_NO_TAG. */
+#define RHW_NO_TAG UINT32_MAX
 enum { RHW_TENSOR, RHW_TUPLE, RHW_DATA, RHW_FUNCTION, RHW_REF };
 typedef struct rhw_value { uint32_t count; uint8_t kind, is_large; uint16_t unused; uint32_t tag, size; } rhw_value;
 
@@ -193,26 +196,34 @@ static inline rhw_value *rhw_keep(rhw_value *v) {
     return v;
 }
 
-static inline rhw_value *rhw_field(rhw_value *v, uint32_t index) { return rhw_keep(rhw_fields(v)[index]); }
+/* A field; what a stream brought in may be of other types than the program says. */
+static inline rhw_value *rhw_at(rhw_run *r, rhw_value *v, uint32_t index) {
+    if (RHW_RARE(v->kind == RHW_TENSOR || index >= v->size)) rhw_fail(r, "a value must be of the type that the program says");
+    return rhw_fields(v)[index];
+}
 
-static inline void rhw_store(rhw_run *r, rhw_value *ref, rhw_value *value) {
-    rhw_value *old = rhw_fields(ref)[0];
+static inline rhw_value *rhw_field(rhw_run *r, rhw_value *v, uint32_t index) { return rhw_keep(rhw_at(r, v, index)); }
+
+static inline void rhw_write(rhw_run *r, rhw_value *ref, rhw_value *value) {
+    rhw_value *old = rhw_at(r, ref, 0);
     rhw_fields(ref)[0] = value;
     rhw_drop(r, old);
 }
 
 /* The elements of a tensor whose type the program says. */
 static inline void *rhw_read(rhw_run *r, rhw_value *v, uint32_t tag, int64_t elements) {
-    if (RHW_RARE(v->tag != tag || rhw_sizes(v)[0] != elements)) {
+    if (RHW_RARE(v->kind != RHW_TENSOR || v->tag != tag)) rhw_fail(r, "a value must be of the type that the program says");
+    if (RHW_RARE(rhw_sizes(v)[0] != elements)) {
         snprintf(r->error, sizeof r->error, "a tensor must have %ld elements here, not %ld", (long)elements, (long)rhw_sizes(v)[0]);
         rhw_fail(r, r->error);
     }
     return rhw_data(v);
 }
 
-/* Names of constructors and of element types by number, for messages. */
-static const char *const rhw_names[];
-static const char *const rhw_dtypes[];
+static inline const char *rhw_dtype(const rhw_value *v) {
+    const uint32_t number = v->tag & 255;
+    return number < sizeof rhw_dtypes / sizeof *rhw_dtypes ? rhw_dtypes[number] : "another type";
+}
 
 /* A value in words, as interp/values.py says it, after `at` letters of r->error. Returns how many there are then. */
 static size_t rhw_show(rhw_run *r, size_t at, rhw_value *v) {
@@ -223,11 +234,11 @@ static size_t rhw_show(rhw_run *r, size_t at, rhw_value *v) {
     if (v->kind == RHW_REF) return at + (size_t)snprintf(r->error + at, room, "a reference");
     if (v->kind == RHW_FUNCTION) return at + (size_t)snprintf(r->error + at, room, "a function");
     if (v->kind == RHW_TENSOR) {
-        if (!v->size) return at + (size_t)snprintf(r->error + at, room, "%s", rhw_dtypes[v->tag & 255]);
+        if (!v->size) return at + (size_t)snprintf(r->error + at, room, "%s", rhw_dtype(v));
         at += (size_t)snprintf(r->error + at, room, "Tensor[(");
         for (k = 0; k < v->size && sizeof r->error - at > 64; k++)
             at += (size_t)snprintf(r->error + at, 32, k ? ", %ld" : "%ld", (long)rhw_sizes(v)[k + 1]);
-        return at + (size_t)snprintf(r->error + at, sizeof r->error - at, "), %s]", rhw_dtypes[v->tag & 255]);
+        return at + (size_t)snprintf(r->error + at, sizeof r->error - at, "), %s]", rhw_dtype(v));
     }
     r->error[at++] = '(';
     for (k = 0; k < v->size && k < 8; k++) {
@@ -287,7 +298,8 @@ static inline rhw_value *rhw_finish(rhw_run *r, rhw_value *v) {
 /* A function object's captured values in `all`, before the arguments that are there; it is dropped. Returns the number of both. */
 static inline uint32_t rhw_open_function(rhw_run *r, rhw_value *callee, rhw_value **all, rhw_value **args, uint32_t count) {
     uint32_t k, held = callee->size;
-    for (k = 0; k < held; k++) all[k] = rhw_field(callee, k);
+    if (RHW_RARE(callee->kind != RHW_FUNCTION)) rhw_fail(r, "called value must be a function");
+    for (k = 0; k < held; k++) all[k] = rhw_keep(rhw_fields(callee)[k]);
     memcpy(all + held, args, count * sizeof *args);
     rhw_drop(r, callee);
     return held + count;

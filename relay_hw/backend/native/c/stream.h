@@ -19,15 +19,26 @@ static int64_t *rhw_room(rhw_run *r, size_t words) {
     return r->stream + r->stream_words - words;
 }
 
-static rhw_value *rhw_decode_tensor(rhw_run *r, const int64_t **at) {
+static RHW_NOINLINE RHW_NORETURN void rhw_damaged(rhw_run *r) { rhw_fail(r, "a stream must hold whole values of the program's types"); }
+
+static rhw_value *rhw_decode_tensor(rhw_run *r, const int64_t **at, const int64_t *end) {
     const int64_t *words = *at;
-    const uint32_t tag = (uint32_t)words[1], rank = (uint32_t)words[2];
+    const uint64_t room = 8 * (uint64_t)(end - words);
+    uint64_t bytes;
+    uint32_t tag, rank, k;
     int64_t elements = 1;
-    size_t bytes;
-    uint32_t k;
     rhw_value *v;
-    for (k = 0; k < rank; k++) elements *= words[3 + k];
-    bytes = (size_t)elements * RHW_WIDTH(tag);
+    if (end - words < 3 || words[1] < 256 || words[1] >> 16 || words[2] < 0 || words[2] > 32 || end - words - 3 < words[2]) rhw_damaged(r);
+    tag = (uint32_t)words[1];
+    rank = (uint32_t)words[2];
+    for (k = 0; k < rank; k++) {
+        const int64_t size = words[3 + k];
+        if (size < 0 || (size && elements > (int64_t)(UINT64_C(1) << 60) / size)) rhw_damaged(r);
+        elements *= size;
+    }
+    if ((uint64_t)elements > room) rhw_damaged(r);
+    bytes = (uint64_t)elements * RHW_WIDTH(tag);
+    if ((bytes + 7) / 8 > (uint64_t)(end - words - 3 - rank)) rhw_damaged(r);
     v = rhw_new_tensor(r, tag, rank, elements);
     memcpy(rhw_sizes(v) + 1, words + 3, 8 * (size_t)rank);
     memcpy(rhw_data(v), words + 3 + rank, bytes);
@@ -42,11 +53,15 @@ static size_t rhw_decode(rhw_run *r) {
     while (at < end) {
         rhw_value *v;
         rhw_need_stack(r, count + 1);
-        if (*at == RHW_TENSOR) v = rhw_decode_tensor(r, &at);
+        if (*at == RHW_TENSOR) v = rhw_decode_tensor(r, &at, end);
         else {
             const int is_data = *at == RHW_DATA;
-            const uint32_t size = (uint32_t)at[1 + is_data];
-            v = rhw_new_fields(r, (uint8_t)*at, is_data ? (uint32_t)at[1] : 0, size);
+            uint32_t size;
+            if (end - at < 2 + is_data || (!is_data && *at != RHW_TUPLE)) rhw_damaged(r);
+            if (is_data && (at[1] < 0 || at[1] >= RHW_CONSTRUCTORS || at[2] != rhw_lengths[at[1]])) rhw_damaged(r);
+            if (at[1 + is_data] < 0 || (uint64_t)at[1 + is_data] > count) rhw_damaged(r);
+            size = (uint32_t)at[1 + is_data];
+            v = rhw_new_fields(r, (uint8_t)*at, is_data ? (uint32_t)at[1] : RHW_NO_TAG, size);
             count -= size;
             memcpy(rhw_fields(v), r->stack + count, size * sizeof v);
             at += 2 + is_data;
@@ -107,16 +122,6 @@ static void rhw_encode(rhw_run *r, rhw_value *v) {
         waiting += one->size;
     }
     while (count) rhw_encode_one(r, r->order[--count]);
-}
-
-/* The answer of the caller to call `number` of the program, which looks at its arguments. */
-static RHW_NOINLINE rhw_value *rhw_ask(rhw_run *r, int32_t number, rhw_value **args, uint32_t count) {
-    uint32_t k;
-    r->stream_words = 0;
-    for (k = 0; k < count; k++) rhw_encode(r, args[k]);
-    if (r->answer(r->self, number)) rhw_fail(r, r->error);
-    if (rhw_decode(r) != 1) rhw_fail(r, "an answer must be one value");
-    return r->stack[0];
 }
 
 /* Makes room for `words` words as the whole stream: the caller fills it. NULL where there is none. */

@@ -62,6 +62,18 @@ static int feed(int *feeds, const char *text) {
     return 0;
 }
 
+/* A value of a data type: a number of words, then these words. Returns the bytes that were read; all is well where the
+ * next sample begins behind them. */
+static size_t read_value(FILE *file, void **buffer) {
+    int64_t words;
+    if (fread(&words, 1, 8, file) != 8 || words < 0 || words > (INT64_C(1) << 40)) return 0;
+    free(*buffer);
+    *buffer = malloc(8 * ((size_t)words + 1));
+    if (!*buffer) return 0;
+    memcpy(*buffer, &words, 8);
+    return fread((char *)*buffer + 8, 8, (size_t)words, file) == (size_t)words;
+}
+
 /* Fills the inputs of one sample: returns 1 where there is none left, 0, or 2 after a complaint. */
 static int next_sample(FILE **files, void **buffers, const int *feeds, unsigned long sample) {
     int i, ended = 0, whole = 0;
@@ -70,6 +82,13 @@ static int next_sample(FILE **files, void **buffers, const int *feeds, unsigned 
         size_t got;
         if (feeds[i] >= 0 && sample) {
             memcpy(buffers[i], buffers[MODEL_INPUTS + feeds[i]], bytes);
+            continue;
+        }
+        if (!bytes) {
+            const int next = fgetc(files[i]);
+            if (next != EOF) ungetc(next, files[i]);
+            if (next != EOF && !read_value(files[i], &buffers[i])) ended = whole = 1;
+            else *(next != EOF ? &whole : &ended) = 1;
             continue;
         }
         got = fread(buffers[i], 1, bytes, files[i]);
@@ -127,7 +146,7 @@ int main(int argc, char **argv) {
     if (argc - at != MODEL_INPUTS + MODEL_OUTPUTS || (model.program_count && !command)) return usage(argv[0]);
     for (i = 0; i < MODEL_INPUTS + MODEL_OUTPUTS; i++) {
         files[i] = fopen(argv[at + i], i < MODEL_INPUTS ? "rb" : "wb");
-        buffers[i] = malloc(i < MODEL_INPUTS ? model_inputs[i].bytes : model_outputs[i - MODEL_INPUTS].bytes);
+        buffers[i] = malloc(i < MODEL_INPUTS ? model_inputs[i].bytes + 8 : model_outputs[i - MODEL_INPUTS].bytes);
         if (!files[i] || !buffers[i]) return complain(argv[at + i]);
     }
     if (command && rhw_pipe_open(&device, command)) return complain("the device command must start");

@@ -171,10 +171,9 @@ int rhw_open(rhw_context *c, const rhw_model *model, rhw_device device, const ch
 }
 
 void rhw_close(rhw_context *c) {
-    free(c->weights);
-    free(c->scratch);
-    free(c->arena);
-    c->weights = c->scratch = c->arena = NULL;
+    free(c->weights), free(c->scratch), free(c->arena);
+    if (c->program) c->end_program(c->program);
+    c->program = c->weights = c->scratch = c->arena = NULL;
 }
 
 /* Between C.H.W or H.W.C on the host and rows of padded pixels on the device. */

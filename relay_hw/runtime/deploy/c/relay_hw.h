@@ -1,6 +1,6 @@
 // Runs a compiled model without Python: programs on the accelerator, operators at its border on the host.
 //
-// Everything returns 0, or -1 with a sentence in `error`. Nothing is allocated after rhw_open.
+// Everything returns 0, or -1 with a sentence in `error`. After rhw_open only control flow allocates.
 #ifndef RELAY_HW_H
 #define RELAY_HW_H
 
@@ -54,6 +54,7 @@ typedef struct {
     rhw_device device;
     unsigned char *weights, *scratch, *arena;
     const rhw_program *current;
+    void *program, (*end_program)(void *program); /* with control flow: what runs share, and how that ends */
     uint64_t held, cycles; /* resident constants on the device; cycles of all launches, 0 where time has no meaning */
     char error[256];
 } rhw_context;
