@@ -16,6 +16,7 @@ from typing import Any
 
 import bench_host
 import bench_layers  # first: it puts examples on the path
+import bench_native
 import bench_overlap
 import bench_page
 import bench_passes
@@ -77,6 +78,12 @@ def measure_host(found: dict[str, Any]) -> list[Row]:
     return [*bench_host.rows(), *bench_overlap.rows()]
 
 
+def measure_control(found: dict[str, Any]) -> list[Row]:
+    """Control flow as native code, beside numpy."""
+    say("control flow")
+    return bench_native.rows()
+
+
 def measure_language(found: dict[str, Any]) -> list[Row]:
     """Relay text and passes."""
     say("language")
@@ -90,6 +97,7 @@ MEASURES: dict[str, Callable[[dict[str, Any]], list[Row]]] = {
     "networks": measure_networks,
     "speeds": measure_speeds,
     "host": measure_host,
+    "control": measure_control,
     "language": measure_language,
 }
 

@@ -33,7 +33,7 @@ KEPT = (
     "name", "cycles", "roofline_cycles", "roofline", "causes", "macs", "utilisation", "utilisation_all", "bytes",
     "host",
 )  # fmt: skip
-PARTS = ("layers", "networks", "speeds", "host", "language")
+PARTS = ("layers", "networks", "speeds", "host", "control", "language")
 
 
 def kept(found: dict[str, Any]) -> dict[str, Any]:
