@@ -157,24 +157,33 @@ def two_programs(tmp_path: Path) -> Path:
 
 
 FETCHED = ROOT / "build" / "aarch64"
-
-
-@pytest.mark.long
-@pytest.mark.skipif(
+needs_aarch64 = pytest.mark.skipif(
     not (FETCHED / "python" / "ziglang").is_dir(), reason="build/aarch64 is missing: make aarch64 fetches a compiler"
 )
-def test_digits_on_another_processor(exported: Path, digits: Path, data: Path, tmp_path: Path) -> None:
-    """The same C for aarch64, under qemu-user, with the device of this machine behind its pipe."""
-    sources = sorted(map(str, exported.glob("*.c")))
+
+
+def build_for_aarch64(folder: Path, program: Path) -> list[str]:
+    """The words of a command that runs the exported model as a program for aarch64, compiled without a warning."""
+    sources = sorted(map(str, folder.glob("*.c")))
     compiler = [sys.executable, "-m", "ziglang", "cc", "-target", "aarch64-linux-musl", "-static", "-O1", *STRICT]
     environment = {**os.environ, "PYTHONPATH": str(FETCHED / "python")}
-    program = tmp_path / "model"
     done = subprocess.run(
-        [*compiler, *sources, "-o", str(program), "-lm"], env=environment, capture_output=True, text=True
+        [*compiler, *sources, "-o", str(program), "-lm", "-lpthread"],
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     qemu = shutil.which("qemu-aarch64") or str(FETCHED / "root" / "usr" / "bin" / "qemu-aarch64-static")
-    command = [qemu, str(program), "--device", device_command(exported), "--folder", str(exported)]
+    return [qemu, str(program)]
+
+
+@pytest.mark.long
+@needs_aarch64
+def test_digits_on_another_processor(exported: Path, digits: Path, data: Path, tmp_path: Path) -> None:
+    """The same C for aarch64, under qemu-user, with the device of this machine behind its pipe."""
+    words = build_for_aarch64(exported, tmp_path / "model")
+    command = [*words, "--device", device_command(exported), "--folder", str(exported)]
     files = [str(data.with_suffix(".bin")), str(tmp_path / "out.bin")]
     done = subprocess.run([*command, *files], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

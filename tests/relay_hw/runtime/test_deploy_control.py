@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.runtime.watch import quantizations
 from relay_hw.target.accel.devices import open_device
-from tests.relay_hw.runtime.test_deploy import CC, ROOT, build, run
+from tests.relay_hw.runtime.test_deploy import CC, ROOT, build, build_for_aarch64, device_command, needs_aarch64, run
 
 HEADER = '#[version = "0.0.5"]\ntype List[A] { Cons(A, List[A]), Nil, }\n'
 pytestmark = pytest.mark.skipif(CC is None, reason="no C compiler on PATH")
@@ -63,6 +64,11 @@ def example(name: str, tmp_path: Path) -> tuple[Artifact, dict[str, Any]]:
     return model.save(tmp_path / "build"), data
 
 
+def sample_bytes(artifact: Artifact, value: Any) -> bytes:
+    """A sample as the program reads it from a file."""
+    return value_bytes(artifact, value) if isinstance(value, ConstructorValue) else value.tobytes()
+
+
 def native_results(artifact: Artifact, samples: Any) -> list[tuple[np.ndarray, ...]]:
     """What native code in this process gives, with the regions on the functional simulator."""
     regions = {row.name for row in artifact.manifest.regions}
@@ -85,8 +91,7 @@ def test_recurrent_networks_with_their_layers_on_a_device(name: str, tmp_path: P
     artifact, data = example(name, tmp_path)
     folder = exported(tmp_path, artifact)
     (samples,) = data.values()
-    parts = [value_bytes(artifact, one) if isinstance(one, ConstructorValue) else one.tobytes() for one in samples]
-    (tmp_path / "in.bin").write_bytes(b"".join(parts))
+    (tmp_path / "in.bin").write_bytes(b"".join(sample_bytes(artifact, one) for one in samples))
     outputs = artifact.manifest.outputs
     files = [tmp_path / f"out{k}.bin" for k in range(len(outputs))]
     done = run(folder, tmp_path / "in.bin", *files)
@@ -103,6 +108,30 @@ def test_recurrent_networks_with_their_layers_on_a_device(name: str, tmp_path: P
         done = run(folder, tmp_path / "in.bin", *files)
         told = "error: sample 1: input x must hold finite numbers, not NaN (index (3, 0, 5))\n"
         assert (done.returncode, done.stderr) == (2, told)
+
+
+@pytest.mark.long
+@needs_aarch64
+@pytest.mark.parametrize("name", ["lstm", "treelstm"])
+def test_the_bytes_are_those_of_another_processor(name: str, tmp_path: Path) -> None:
+    """The same C for aarch64, under qemu-user, with another C library and another compiler."""
+    artifact, data = example(name, tmp_path)
+    folder = exported(tmp_path, artifact)
+    (samples,) = data.values()
+    (tmp_path / "in.bin").write_bytes(b"".join(sample_bytes(artifact, one) for one in samples))
+    outputs = range(len(artifact.manifest.outputs))
+    ours, theirs = ([tmp_path / f"{who}{k}.bin" for k in outputs] for who in ("ours", "theirs"))
+    assert run(folder, tmp_path / "in.bin", *ours).returncode == 0
+    words = [
+        *build_for_aarch64(folder, tmp_path / "other"),
+        "--device",
+        device_command(folder),
+        "--folder",
+        str(folder),
+    ]
+    done = subprocess.run([*words, *map(str, (tmp_path / "in.bin", *theirs))], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [file.read_bytes() for file in theirs] == [file.read_bytes() for file in ours]
 
 
 def test_recursion_over_data(tmp_path: Path) -> None:

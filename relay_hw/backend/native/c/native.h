@@ -122,7 +122,7 @@ static inline rhw_value *rhw_new(rhw_run *r, uint8_t kind, uint32_t tag, uint32_
     rhw_value *v;
     bytes = (bytes + 15) & ~(size_t)15;
     if (RHW_RARE(bytes > RHW_SMALL)) v = rhw_new_large(r, bytes);
-    else if ((v = r->free_by_size[bytes / 16]) != NULL) memcpy(&r->free_by_size[bytes / 16], v, sizeof v);
+    else if ((v = r->free_by_size[bytes / 16]) != NULL) memcpy(&r->free_by_size[bytes / 16], (void *)v, sizeof(rhw_value *));
     else if (RHW_RARE((size_t)(r->end - r->at) < bytes)) v = rhw_from_chunk(r, bytes);
     else {
         v = (rhw_value *)r->at;
@@ -157,7 +157,7 @@ static inline void rhw_release(rhw_run *r, rhw_value *v) {
         if (large->next) large->next->link = large->link;
         free(large);
     } else {
-        memcpy(v, &r->free_by_size[bytes / 16], sizeof v);
+        memcpy((void *)v, &r->free_by_size[bytes / 16], sizeof(rhw_value *));
         r->free_by_size[bytes / 16] = v;
     }
 }
