@@ -174,7 +174,7 @@ aarch64: $(READY) ## fetch what runs aarch64 host libraries in the tests: qemu-u
 	$(BIN)/python scripts/fetch_aarch64.py
 
 test-deploy: $(READY) ## exported C for aarch64 under qemu-user, after `make aarch64` (minutes)
-	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/runtime/test_deploy.py $(FLAGS)
+	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/runtime/test_deploy.py tests/relay_hw/runtime/test_deploy_control.py $(FLAGS)
 
 energy: $(READY) ## what switches on netlists beside the energy table: docs/results/energy.json (an hour; FLAGS=--keep goes on)
 	$(BIN)/python scripts/measure_energy.py $(FLAGS)
