@@ -20,6 +20,8 @@ from relay_hw.support.documents import parse_json
 
 # Depths and widths of one block RAM (DP16KD, FPGA-TN-02204).
 _SHAPES: Final = ((512, 36), (1024, 18), (2048, 9), (4096, 4), (8192, 2), (16384, 1))
+# Bits of a word that a block RAM writes together at most.
+_LANE: Final = 9
 FITTED: Final = Path(__file__).with_name("area.json")
 
 
@@ -75,7 +77,7 @@ def block_products(config: AccelConfig, part: Part) -> int:
 @dataclass(frozen=True, slots=True)
 class Memory:
     """So many alike memories of block RAM: `depth` words of `width` bits. Of each `period` bits only the first `used`
-    are not spare; 0: none is spare."""
+    are not spare; 0: none is spare. `enabled`: bits that are written together, if not all of them."""
 
     name: str
     count: int
@@ -83,6 +85,7 @@ class Memory:
     depth: int
     used: int = 0
     period: int = 0
+    enabled: int = 0
 
     @property
     def block_rams(self) -> int:
@@ -90,9 +93,11 @@ class Memory:
         return min(-(-self.depth // depth) * self._columns(width) for depth, width in _SHAPES)
 
     def _columns(self, width: int) -> int:
-        """Columns of `width` bits with a bit that is used."""
-        begins = range(0, self.width, width)
-        return sum(any(map(self._is_used, range(begin, min(begin + width, self.width)))) for begin in begins)
+        """Columns of `width` bits with a bit that is used. Bits that are written together begin a lane of a column."""
+        lane, together = min(width, _LANE), self.enabled or self.width
+        step = -(-together // lane) * lane
+        used = filter(self._is_used, range(self.width))
+        return len({(bit // together * step + bit % together) // width for bit in used})
 
     def _is_used(self, bit: int) -> bool:
         return not self.period or bit % self.period < self.used
@@ -121,12 +126,12 @@ def memories(config: AccelConfig) -> Iterator[Memory]:
 
 
 def _parameters(config: AccelConfig) -> Iterator[Memory]:
-    """Beats of the parameters' memory: each is written by itself, and so has block RAMs of its own."""
+    """The parameters' memory: records cut by beats have block RAMs for each beat, whole ones share them."""
     bus, used = config.axi_data_bits, PRM.fields[-1].hi + 1
     row = max(config.out_lanes * PRM_LANE_BYTES, bus // 8)
     depth = config.prm_depth * config.prm_bytes // row
     if bus >= PRM.width:
-        yield Memory("prm", 8 * row // bus, bus, depth, used, PRM.width)
+        yield Memory("prm", 1, 8 * row, depth, used, PRM.width, bus)
         return
     for begin in range(0, min(used, PRM.width), bus):
         yield Memory("prm", 8 * row // PRM.width, min(used - begin, bus), depth)
