@@ -334,10 +334,12 @@ class Drop:
 
 
 End = Return | Again | TailInvoke | TailApply
-Statement = (
+# Statements without blocks inside.
+Leaf = (
     Set | Constant | Scalar | Box | Unbox | Fill | Reduce | Product | Callback | Make | Field | Store | Invoke | Apply
-    | Check | Branch | Match | Keep | Drop | End
+    | Check | Keep | Drop | End
 )  # fmt: skip
+Statement = Leaf | Branch | Match
 Block = tuple[Statement, ...]
 
 
@@ -354,13 +356,13 @@ class NativeFunction:
 
 def blocks_of(statement: Statement) -> tuple[Block, ...]:
     """The blocks inside of a statement."""
-    match statement:
-        case Branch(then=then, otherwise=otherwise):
-            return then, otherwise
-        case Match(arms=arms):
-            return tuple(arm.block for arm in arms)
-        case _:
-            return ()
+    if isinstance(statement, Branch):
+        return statement.then, statement.otherwise
+    if isinstance(statement, Match):
+        return tuple(arm.block for arm in statement.arms)
+    # The type checker refuses a new statement that is neither.
+    _leaf: Leaf = statement
+    return ()
 
 
 def statements(block: Block) -> Iterator[Statement]:
