@@ -23,13 +23,12 @@ import bench_passes
 import bench_recurrent
 import bench_speed
 import bench_text
-from bench_rows import HEADER, Row, layer_rows, network_rows, text_rows
+from bench_rows import Row, judge, layer_rows, network_rows, text_rows
 
 from examples.models import NETWORKS
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.errors import RelayHwError
-from relay_hw.report import table
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTPUT = ROOT / "docs" / "results" / "performance.json"
@@ -121,7 +120,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (RelayHwError, AccelError) as error:
         print(f"bench: error: {error}", file=sys.stderr)
         return 2
-    print(table(HEADER, [row.cells() for row in rows], frozenset({"Measured"})))
+    status = judge(rows)
     found["area"] = json.loads(AREA.read_text()) if AREA.exists() else found.get("area", {})
     found |= {"machine": platform.processor() or platform.machine(), "python": platform.python_version()}
     OUTPUT.write_text(json.dumps(bench_page.kept(found), indent=1) + "\n")
@@ -129,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if all(part in found for part in MEASURES):
         PAGE.write_text(bench_page.page(found))
         print(f"and {PAGE.relative_to(ROOT)}")
-    return int(any(row.holds is False for row in rows))
+    return status
 
 
 if __name__ == "__main__":

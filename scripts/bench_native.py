@@ -14,13 +14,12 @@ from typing import Any
 import bench_layers  # noqa: F401  first: it puts examples on the path
 import numpy as np
 from bench_recurrent import EXAMPLE
-from bench_rows import HEADER, Row
+from bench_rows import Row, judge
 
 import relay_hw as relay
 from relay_hw.backend.flat import flatten
 from relay_hw.backend.native import NativeModule, compile_native
 from relay_hw.interp import ConstructorValue
-from relay_hw.report import table
 from relay_hw.transform import InferType
 
 TREE = EXAMPLE.with_name("treelstm.relay")
@@ -129,9 +128,7 @@ def rows() -> list[Row]:
 
 def main() -> int:
     """Measure and print; 1 when a bound is missed."""
-    found = rows()
-    print(table(HEADER, [row.cells() for row in found], frozenset({"Measured"})))
-    return int(any(row.holds is False for row in found))
+    return judge(rows())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from bench_rows import HEADER, Row
+from bench_rows import Row, judge
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -20,7 +20,6 @@ from relay_hw.analysis import infer_type
 from relay_hw.ir.expr import Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
-from relay_hw.report import table
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.execute import Executor
@@ -75,9 +74,7 @@ def rows() -> list[Row]:
 
 def main() -> int:
     """Measure and print; 1 when the bound is missed."""
-    found = rows()
-    print(table(HEADER, [row.cells() for row in found], frozenset({"Measured"})))
-    return int(any(row.holds is False for row in found))
+    return judge(rows())
 
 
 if __name__ == "__main__":

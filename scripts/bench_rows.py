@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from relay_hw.report import number
+from relay_hw.report import number, table
 
 # Figures of others, with where they were published.
 VTA_IDEAL = "VTA: 7.73 M for the middle layers alone; 31 M whole in tsim (apache/tvm#4694)"
@@ -52,6 +52,12 @@ class Row:
 
 
 HEADER = ("What", "Measured", "Bound", "Kept", "Others")
+
+
+def judge(rows: Sequence[Row]) -> int:
+    """Print rows; 1 where one misses its bound, else 0."""
+    print(table(HEADER, [row.cells() for row in rows], frozenset({"Measured"})))
+    return int(any(row.holds is False for row in rows))
 
 
 def _amount(value: float) -> str:
