@@ -143,11 +143,13 @@ def _chip_pins(request: Request, board: Board, platform: Any) -> Any:
 
 
 def _add_host_memory(soc: Any, board: Board) -> None:
-    """The host's way to the memory."""
-    words = _words()
+    """The host's way to the memory, and whether it waits there."""
+    words, port = _words(), soc.sdram.crossbar.get_port()
+    soc.host_waits = _module("migen").Signal()
+    soc.sync += soc.host_waits.eq(port.cmd.valid & ~port.cmd.ready)
     region = _module("litex.soc.integration.soc").SoCRegion(origin=MEMORY_BASE, size=board.sdram.size_bytes, mode="rwx")
     bridge = _module("litedram.frontend.wishbone").LiteDRAMWishbone2Native
-    soc.host_memory = bridge(words, soc.sdram.crossbar.get_port(), base_address=MEMORY_BASE)
+    soc.host_memory = bridge(words, port, base_address=MEMORY_BASE)
     soc.bus.add_slave("memory", words, region)
 
 
@@ -245,7 +247,9 @@ def _hold(soc: Any, source: Any, sink: Any) -> None:
 def _joined(soc: Any, narrow: Any, width: int) -> list[Any]:
     """A port of `width` bits that writes and one that reads, before a port of fewer bits for both.
 
-    Bursts of the two take turns when both wait; commands follow one another without a pause.
+    Bursts of the two take turns when both wait; commands follow one another without a pause, unless the host waits: a
+    bank of the controller changes its master only when that one has no command for it, and commands for one bank can
+    go on for as long as a program likes, while the bytes of a host on a serial line keep coming.
     """
     migen, stream = _module("migen"), _module("litex.soc.interconnect.stream")
     roundrobin = _module("migen.genlib.roundrobin")
@@ -266,7 +270,9 @@ def _joined(soc: Any, narrow: Any, width: int) -> list[Any]:
         soc.turn.request.eq(migen.Cat(*(sink.valid for sink in waiting))),
         soc.turn.ce.eq(~chosen.valid | (chosen.ready & chosen.last)),
         soc.choice.sel.eq(soc.turn.grant),
-        chosen.connect(soc.next_command.sink),
+        chosen.connect(soc.next_command.sink, omit={"valid", "ready"}),
+        soc.next_command.sink.valid.eq(chosen.valid & ~soc.host_waits),
+        chosen.ready.eq(soc.next_command.sink.ready & ~soc.host_waits),
         narrow.cmd.valid.eq(command.valid),
         narrow.cmd.we.eq(command.we),
         narrow.cmd.addr.eq(migen.Cat(count, command.addr)),

@@ -19,7 +19,7 @@ from relay_hw.accel.fpga.sim.soc import simulated_board
 from relay_hw.accel.fpga.soc_map import MemorySetup, SocMap
 from relay_hw.accel.fpga.socs import Soc, board_soc
 from relay_hw.accel.fpga.uartbone import UartboneLink
-from relay_hw.accel.isa.asm import assemble_file
+from relay_hw.accel.isa.asm import assemble, assemble_file
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.errors import AccelError, Fault, ProgramError
 from relay_hw.accel.isa.program import Program
@@ -174,6 +174,28 @@ def test_a_setup_without_refreshes_is_refused_by_the_chip(
         with pytest.raises(LinkError, match=r"link socket://.* must "):
             device.load(listed("gemm_basic"))
     assert "sdram: the mode register must come after precharge and two refreshes" in capfd.readouterr().err
+
+
+def test_the_host_is_heard_while_one_bank_is_busy(program: Path, soc: Soc) -> None:
+    """Loads that stay in one bank of the memory for 100,000 cycles: words of the host for that bank arrive, too."""
+    rows = "load mem=inp z=8 y=32\n"
+    busy = assemble(f".config tiny\n.section input input 0x0 128\n.data random seed=1\n{rows * 60}finish\n")
+    first, words = soc.map.memory_base + (1 << 20), list(range(0x1234_0000, 0x1234_0000 + 250))
+    with started_board(program, DIVISOR) as board:
+        link = open_link(board.address, 1, PATIENCE)
+        device = FpgaDevice(TINY, link, soc.map)
+        device.load(busy)
+        # From here on the clock runs only while the line carries something.
+        board.cycles()
+        device.core.launch(busy.code, 0)
+        assert device.core.busy
+        begin = board.cycles()
+        link.write(first, words)
+        assert device.core.busy
+        assert board.cycles() - begin < 1.1 * 10 * DIVISOR * 4 * len(words)
+        while not device.core.is_done():
+            pass
+        assert link.read(first, len(words)) == words
 
 
 def test_a_busy_board_is_left_alone_and_loses_nothing(address: str, soc: Soc) -> None:
