@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from argparse import ArgumentParser, _SubParsersAction
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,8 @@ def test_help_shows_each_on_a_line(command: str) -> None:
 @pytest.mark.long
 def test_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     monkeypatch.chdir(tmp_path)
+    # Nobody is there to type commands of the debugger.
+    monkeypatch.setattr("sys.stdin", StringIO())
     shutil.copytree(ROOT / "examples" / "relay", tmp_path / "examples" / "relay")
     for _, example in ALL:
         if not example.startswith(NOT_RUN):
