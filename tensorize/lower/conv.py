@@ -29,7 +29,7 @@ from relay_hw.tensorize.lower.common import (
     tile_transfer,
 )
 from relay_hw.tensorize.target import Target
-from relay_hw.tensorize.tiles.geometry import ConvShape, bank_round, conv_weights, granule_blocks, parts
+from relay_hw.tensorize.tiles.geometry import ConvShape, bank_round, conv_weights, granule_blocks, grid_of, parts
 from relay_hw.tensorize.tiles.im2col import folded_weights, gather_fields, shape_under
 from relay_hw.tensorize.tiles.operands import operand_mode, operand_starts, operand_tiles, stored_tiles
 from relay_hw.tensorize.tiles.sizes import ConvTile, Kept, by_loop, conv_patch, conv_use
@@ -265,7 +265,9 @@ def _output(layer: _Layer, at: _Position, acc: Key, visits: Visits) -> tuple[lis
 
 
 def _residual(layer: _Layer, at: _Position, key: Key) -> Buffer:
-    values, begin = tile_transfer(layer.config, Outputs(at.rows, at.cols, at.group), layer.shape.out_grid)
+    # It lies on its own, wherever the results go.
+    grid = grid_of(layer.kernel.target, None, layer.config)
+    values, begin = tile_transfer(layer.config, Outputs(at.rows, at.cols, at.group), grid)
     refs = {"dram": Ref(layer.named.tensors[1], begin), "sram": Ref(key)}
     load = Command(Op.LOAD, {"mem": Mem.ACC, "expand": 1, **values}, refs)
     return Buffer(key, Mem.ACC, bank_round(layer.config, at.pixels * at.group[1]), loads=(load,))

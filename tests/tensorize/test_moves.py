@@ -137,6 +137,18 @@ def test_join_in_place(kit: SimpleNamespace, config: Target) -> None:
     assert row.tile.startswith("1 copies")
 
 
+def test_a_sum_is_joined_in_place(kit: SimpleNamespace, config: Target) -> None:
+    """What a layer adds lies in a tensor of its own, its results in a part of a larger one."""
+    width = config.channel_align
+    build = kit.Regions(11, config)
+    x = build.input(20, 8, 8)
+    first = build.conv(x, 2 * width, padding=(1, 1, 1, 1))
+    summed = build.conv(first, 2 * width, padding=(1, 1, 1, 1), residual=first)
+    joined = build.move(lambda *x: op.concatenate(Tuple(x), axis=1), build.conv(x, width, (1, 1)), summed)
+    segment = kit.compare(build.function(build.conv(joined, 9, (1, 1))), config)
+    assert "in place" in [layer.tile for layer in segment.layers]
+
+
 def test_join_without_a_copy(kit: SimpleNamespace) -> None:
     config = target_for("default")
     build = kit.Regions(5, config)
