@@ -3,7 +3,7 @@
 In: the Verilog. `tests/mutants` chooses changes by operator, in proportion to the size of the modules, builds one model
 a configuration that holds all of them, and runs trials on each until one fails. Those that pass every trial are named
 in `tests/mutants/survivors.txt`, with what becomes of them in their module alone: its bench fails, or a property of
-`make formal`, or yosys proves that nothing changes, or none of these, and why.
+`make formal`, or it is proven that nothing changes, or none of these, and why.
 Out: counts, and a line for each mutant that lives; 1 if the file does not name it, or names another, or, with --fates,
 if something else becomes of it.
 """
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shape", choices=list(SHAPES), help="one configuration instead of all")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="mutants at a time")
-    parser.add_argument("--fates", action="store_true", help="ask benches, properties and yosys about those that live")
+    parser.add_argument("--fates", action="store_true", help="ask benches, properties and ABC about those that live")
     parser.add_argument("--seconds", type=float, default=300, metavar="S", help="of each such question")
     options = parser.parse_args(arguments)
     known, living, seconds = known_survivors(), dict[str, Mutant](), 0.0

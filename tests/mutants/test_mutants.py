@@ -9,7 +9,7 @@ from scripts import mutants
 from tests.mutants.alone import Fate
 from tests.mutants.build import SAMPLE, SHAPES, SHAPES_AND_SAMPLE, Mutant, chosen, sites_of, sources
 from tests.mutants.equivalence import has_fate
-from tests.mutants.operators import Operator
+from tests.mutants.operators import Operator, Subject
 from tests.mutants.suite import run
 
 FOUND = (
@@ -41,10 +41,14 @@ def test_open_survivors_say_why() -> None:
 
 @pytest.mark.long
 def test_survivors_are_sites_of_the_verilog() -> None:
-    places = {site.key for name in sources() for site in sites_of(name)[1]}
-    for name in mutants.known_survivors():
+    """None that is open is a reset, an ID or a fault."""
+    places = {site.key: site for name in sources() for site in sites_of(name)[1]}
+    for name, (fate, _) in mutants.known_survivors().items():
         key, _, shape = name.rpartition(" [")
         assert key in places and shape.rstrip("]") in SHAPES, name
+        site = places[key]
+        is_ordinary = site.subject is Subject.OTHER and site.operator is not Operator.RESET
+        assert fate is not Fate.OPEN or is_ordinary, name
 
 
 @pytest.mark.long
