@@ -2,6 +2,7 @@
 
 from relay_hw.transform.annotate_target import AnnotateTarget
 from relay_hw.transform.base import FunctionPass, Pass
+from relay_hw.transform.batch_fragments import BatchFragments
 from relay_hw.transform.canonicalize_cast import CanonicalizeCast
 from relay_hw.transform.canonicalize_ops import CanonicalizeOps
 from relay_hw.transform.combine_parallel import CombineParallelConv2D, CombineParallelDense
@@ -59,6 +60,7 @@ __all__ = [
     "PASSES",
     "AnnotateTarget",
     "BackwardFoldScaleAxis",
+    "BatchFragments",
     "CanonicalizeCast",
     "CanonicalizeOps",
     "CombineParallelConv2D",

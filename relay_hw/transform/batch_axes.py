@@ -257,7 +257,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
             ["nn.lrn", "cumsum", "cumprod", "sort", "argsort", "topk", "reverse", "split", "repeat"], _axis
         ),
         **dict.fromkeys(["nn.batch_norm", "nn.prelu", "nn.bias_add", "simulated.format"], _channel),
-        **dict.fromkeys(["qnn.quantize", "qnn.dequantize", "qnn.requantize"], _channel),
+        **dict.fromkeys(["qnn.quantize", "qnn.dequantize", "qnn.requantize", "fixed.requantize"], _channel),
         **dict.fromkeys([*with_trait(Trait.REDUCES), "argmax", "argmin", "variance"], _reduce),
         **dict.fromkeys(["nn.instance_norm", "nn.group_norm", "nn.batch_flatten"], _first_axis),
         **dict.fromkeys(["nn.dense", "nn.matmul", "qnn.dense"], _rows),

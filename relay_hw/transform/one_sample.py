@@ -75,6 +75,18 @@ def one_sample(mod: IRModule) -> OneSample | str | None:
     return OneSample(InferType()(mod.with_functions({"main": found})), batch, inputs, outputs)
 
 
+def one_row(function: Function, rows: int) -> Function:
+    """A graph whose inputs and outputs hold `rows` rows on their first axis, for one of them.
+
+    Raises MixedError where an operator mixes rows, or an output has none; RelayHwError.
+    """
+    split = _Split(rows, dict.fromkeys(function.params, Place(0)))
+    found = split.function(function)
+    if set(split.outputs(function.body)) != {0}:
+        raise MixedError("an output does not hold rows on its first axis")
+    return found
+
+
 class _Split:
     """State of the rewriting: new nodes, and batch axes of the old ones."""
 

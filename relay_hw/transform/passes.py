@@ -8,6 +8,7 @@ from relay_hw.errors import InputError
 from relay_hw.support.names import one_of
 from relay_hw.transform.annotate_target import AnnotateTarget
 from relay_hw.transform.base import Pass
+from relay_hw.transform.batch_fragments import BatchFragments
 from relay_hw.transform.canonicalize_cast import CanonicalizeCast
 from relay_hw.transform.canonicalize_ops import CanonicalizeOps
 from relay_hw.transform.combine_parallel import CombineParallelConv2D, CombineParallelDense
@@ -85,6 +86,7 @@ PASSES: Final[tuple[type[Pass], ...]] = (
     CombineParallelConv2D,
     CombineParallelDense,
     OutlineFragments,
+    BatchFragments,
 )
 
 
