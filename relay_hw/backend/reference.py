@@ -112,13 +112,13 @@ class Machine:
             if self._most_calls is not None:
                 self._count(self._most_calls)
             values: list[Value] = list(args)
-            dead = self._dead_after(function)
+            dead = self.dead_after(function)
             memory: Memory | None = None
             last = len(function.nodes) - 1
             tail: tuple[FlatFunction, Sequence[Value]] | None = None
             for index in range(len(values), last + 1):
                 node = function.nodes[index]
-                target = None if isinstance(node, SIMPLE) else self._target(node, values)
+                target = None if isinstance(node, SIMPLE) else self.target(node, values)
                 if target is None:
                     values.append(evaluate_node(node, values))
                 elif isinstance(target, Request):
@@ -154,7 +154,7 @@ class Machine:
         free = self._free.get(function)
         return free.pop() if free else Memory(function, self._plan(function))
 
-    def _target(self, node: FlatNode, values: Sequence[Value]) -> tuple[FlatFunction, Sequence[Value]] | Request | None:
+    def target(self, node: FlatNode, values: Sequence[Value]) -> tuple[FlatFunction, Sequence[Value]] | Request | None:
         """What a node runs, and for which values; None for a node that runs nothing."""
         match node:
             case FlatIf():
@@ -181,7 +181,7 @@ class Machine:
         own = (callee,) if callee.is_recursive else ()
         return callee.function, [*callee.held, *own, *args]
 
-    def _dead_after(self, function: FlatFunction) -> list[tuple[int, ...]]:
+    def dead_after(self, function: FlatFunction) -> list[tuple[int, ...]]:
         found = self._dead.get(function)
         if found is None:
             found = self._dead[function] = last_uses(function)
