@@ -48,6 +48,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         host_target=host,
         strategy=args.quantize or _usual_strategy(args),
         resident=args.resident,
+        batch_calls=args.batch_calls,
         tune=args.tune,
         validate=not args.no_validate,
         limits=reading["options"].limits,

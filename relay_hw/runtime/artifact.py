@@ -22,7 +22,7 @@ from relay_hw.backend.store import ConstantPool, flat_from_json
 from relay_hw.errors import ArtifactError, InputError, RelayHwError
 from relay_hw.report import Network
 from relay_hw.runtime.calls import Caller
-from relay_hw.runtime.fit import check_inputs, check_outputs, check_region
+from relay_hw.runtime.fit import check_form, check_inputs, check_outputs, check_region
 from relay_hw.runtime.folder import MANIFEST, new_folder
 from relay_hw.runtime.given import check_build
 from relay_hw.runtime.manifest import Manifest, manifest_from_json, manifest_to_json
@@ -225,6 +225,8 @@ def load_artifact(path: str | Path, trust: bool = False) -> Artifact:
             check_region(row, functions, results)
             if row.name in programs:
                 check_ports(row, programs[row.name])
+        for form in manifest.batched:
+            check_form(form, functions, results)
     except RelayHwError as error:
         raise ArtifactError(f"{folder / MANIFEST}: {error}") from None
     return Artifact(folder, manifest, main, functions, programs, images, _is_sealed(folder, digest), trust)

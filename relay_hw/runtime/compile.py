@@ -33,9 +33,10 @@ from relay_hw.quantize.plan import RULES
 from relay_hw.quantize.report import LayerNoise
 from relay_hw.report import Network, Profile, report_files
 from relay_hw.runtime.artifact import NETWORK, WEIGHTS, Artifact, load_artifact, write_artifact
+from relay_hw.runtime.batched import partition
 from relay_hw.runtime.calls import Caller, Calls, outside
 from relay_hw.runtime.first_report import first_report
-from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions, left_to_numpy
+from relay_hw.runtime.hosts import compiled_by_tvm, left_to_numpy
 from relay_hw.runtime.kept import with_kept
 from relay_hw.runtime.manifest import HostLibrary, Manifest, TensorInfo
 from relay_hw.runtime.network import lines_by_span, network_of
@@ -53,9 +54,9 @@ from relay_hw.target.base import PartitionRules, Port, Region, Request, Target
 from relay_hw.target.batch import BatchRules
 from relay_hw.target.host_only import HostOnly
 from relay_hw.target.partition import HOST, partition_records
-from relay_hw.target.pipeline import partition_pipeline
 from relay_hw.target.records import LayerInfo, PortInfo, RegionInfo
 from relay_hw.text import print_module, print_with_lines
+from relay_hw.transform.batch_fragments import BatchedForm
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.one_sample import OneSample, one_sample
 from relay_hw.transform.pipelines import simplify_pipeline
@@ -91,6 +92,7 @@ class CompiledModel:
     noise: tuple[LayerNoise, ...] = ()
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    batched: tuple[BatchedForm, ...] = ()
 
     @property
     def config(self) -> AccelConfig:
@@ -146,6 +148,7 @@ class CompiledModel:
             stages=(),
             memory={**facts.memory, HOST_MEMORY: self._buffers()},
             proofs=facts.proofs,
+            batched=self.batched,
         )
 
     def __repr__(self) -> str:
@@ -231,15 +234,17 @@ def compile_model(
     takes: PartitionRules = machine if accelerate else HostOnly(HOST_ONLY)
     if isinstance(found, str):
         takes = BatchRules(takes, found)
-    partitioned = partition_pipeline(takes, None if is_float else RULES)(made.mod)
-    functions = flat_functions(partitioned)
+    split_up = partition(made.mod, takes, None if is_float else RULES, options.batch_calls)
+    partitioned, functions = split_up.mod, split_up.functions
     others = {n: f for n, f in functions.items() if n != "main"}
     on_device = device_functions(partitioned, machine.name)
     caller = Caller(functions["main"], others, _in_segments(partitioned), tuple(on_device), split.batch if split else 1)
     inputs, outputs = inputs_of(made.mod, calibration), outputs_of(mod, made.mod["main"])
     calls = caller.calls(inputs, calibration)
     resident = options.resident == "auto"
-    request = Request(calls.order, progress, resident, options.tune, options.cache, options.validate)
+    # A form stays on the device as a region does that an inference launches once.
+    launched = (*calls.order, *split_up.launched(on_device))
+    request = Request(launched, progress, resident, options.tune, options.cache, options.validate)
     regions = machine.compile(on_device, request) if on_device else {}
 
     stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, made.mod, partitioned), strict=True))
@@ -263,6 +268,7 @@ def compile_model(
         noise=made.noise,
         warnings=(*made.warnings, *constant_inputs(inputs)),
         notes=(*made.notes, *filter(None, [left])),
+        batched=split_up.batched,
     )
 
 

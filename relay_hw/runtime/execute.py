@@ -22,9 +22,11 @@ from relay_hw.accel.sim.device import Device
 from relay_hw.backend.flat import Machine, Value, as_array
 from relay_hw.backend.reference import Request, Thread
 from relay_hw.backend.store import ConstantPool, flat_from_json
+from relay_hw.backend.strands import StrandMachine, Strands, is_pure
 from relay_hw.errors import EvalError, InputError
 from relay_hw.report import SegmentRow
 from relay_hw.runtime.artifact import Artifact
+from relay_hw.runtime.batched import Batch, batches, joined_rows, row_of
 from relay_hw.runtime.calls import outside
 from relay_hw.runtime.feed import Feeds, feed_back, read_steps
 from relay_hw.runtime.ports import Samples, joined
@@ -71,7 +73,13 @@ class Executor:
         self._on_device = frozenset(row.name for row in artifact.manifest.regions)
         hosts = {n: f for n, f in artifact.functions.items() if n in segments - self._on_device}
         self._watched = watched(hosts, artifact.manifest.layers)
-        self._machine = Machine(outside(artifact.main, artifact.functions, segments), segments)
+        between = outside(artifact.main, artifact.functions, segments)
+        self._machine = Machine(between, segments)
+        self._batches = batches(artifact.manifest.batched, artifact.manifest.layers, artifact.functions)
+        # What runs a sample where calls of fragments are gathered: as strands, unless effects have an order.
+        outer = {name: function for name, function in between.items() if name not in self._batches}
+        self._outer = StrandMachine(outer) if self._batches else None
+        self._has_strands = is_pure(list(outer.values()))
 
     def run(
         self,
@@ -122,10 +130,23 @@ class Executor:
         spans = tuple(span.since(begin) for span in run.spans)
         return Result(outputs, launches, count, seconds, regions, residents, run.segments(seconds), chunk, spans)
 
+    def thread(self, args: Sequence[Value]) -> Thread | Strands:
+        """`main` for one sample, not begun."""
+        main = self._artifact.main
+        if self._outer is None:
+            return Thread(self._machine, main, args)
+        if not self._has_strands:
+            return Thread(self._outer, main, args)
+        return Strands(self._outer, main, args, max(batch.rows for batch in self._batches.values()))
+
     @property
-    def machine(self) -> Machine:
-        """The machine that runs the code between segments."""
-        return self._machine
+    def batches(self) -> Mapping[str, Batch]:
+        """The fragments whose calls are gathered, and how they are computed together."""
+        return self._batches
+
+    def form(self, name: str, args: Sequence[Value]) -> Thread:
+        """A fragment or a batched form of it, not begun."""
+        return Thread(self._machine, self._artifact.functions[name], args)
 
     def where(self, name: str) -> str:
         """Where a segment runs: the target, tvm or numpy."""
@@ -178,21 +199,40 @@ class Executor:
         return self._artifact
 
 
-# By region: the samples that need it, and for what.
-Waiting = dict[str, list[tuple[int, Request]]]
+@dataclass(slots=True, eq=False)
+class _Task:
+    """A sample under way, or calls of a fragment that are computed together: for `callers`, one a row."""
+
+    sample: int
+    thread: Thread | Strands
+    callers: Sequence[Call] = ()
+
+    def advance(self, request: Request | None, answer: Value) -> list[Request]:
+        """Continue with the value of a request; returns new ones."""
+        if isinstance(self.thread, Strands):
+            return self.thread.advance(request, answer)
+        found = self.thread.advance(answer)
+        return [] if found is None else [found]
+
+
+# What needs a function, and for what.
+Call = tuple[_Task, Request]
 
 
 @dataclass(slots=True)
 class _Turn:
-    """The samples of a chunk: those under way, those that wait for a region, those that have not begun."""
+    """The samples of a chunk: those under way; calls that wait for a region or for others of their fragment, by name;
+    samples that have not begun."""
 
-    threads: dict[int, Thread]
-    waiting: Waiting
+    tasks: dict[int, _Task]
+    waiting: dict[str, list[Call]]
+    gathered: dict[str, list[Call]]
     fresh: deque[int]
 
 
 class _Run:
-    """Runs samples through `main`; those that wait for the same region are served together.
+    """Runs samples through `main`; those that wait for the same region are served together, and calls of a fragment
+    with batched forms are computed together.
 
     Of a model of batch N, each of a sample's N parts goes its own way, and takes launches of its own.
     """
@@ -219,17 +259,21 @@ class _Run:
 
     def chunk(self, samples: range) -> list[Value]:
         """Results of `main` for these samples, or parts of them, in order."""
-        turn = _Turn({}, {}, deque(samples))
-        while turn.fresh or turn.waiting:
-            if not turn.waiting:
+        turn = _Turn({}, {}, {}, deque(samples))
+        gathers = bool(self._executor.batches)
+        while turn.fresh or turn.waiting or turn.gathered:
+            if turn.fresh and (gathers or not turn.waiting):
                 self._start(turn)
+                continue
+            if not turn.waiting:
+                self._compute_together(turn)
                 continue
             # The program that is loaded goes on while anything waits for it.
             waiting = turn.waiting
             name = self._last if self._last in waiting else max(waiting, key=lambda name: len(waiting[name]))
             self._last = name
             self._serve(name, turn)
-        return [turn.threads[k].value for k in samples]
+        return [turn.tasks[k].thread.value for k in samples]
 
     def account(self) -> None:
         """Called at the end of each turn: assigns repeated loads to it, and one-time loads to no sample."""
@@ -257,20 +301,42 @@ class _Run:
     def _start(self, turn: _Turn) -> None:
         """Run the next sample until it waits for a region, or is done."""
         main, k = self._executor.artifact.main, turn.fresh.popleft()
-        turn.threads[k] = Thread(self._executor.machine, main, [self._inputs[p.name][k] for p in main.params])
-        self._advance(k, None, turn)
+        turn.tasks[k] = _Task(k, self._executor.thread([self._inputs[p.name][k] for p in main.params]))
+        self._advance(turn.tasks[k], turn)
 
-    def _advance(self, sample: int, answer: Value, turn: _Turn) -> None:
-        """Run a sample until it waits for a region, or is done."""
-        thread = turn.threads[sample]
-        while (request := thread.advance(answer)) is not None:
+    def _advance(self, task: _Task, turn: _Turn, request: Request | None = None, answer: Value = None) -> None:
+        """Run a task until it waits for regions and fragments only, or is done."""
+        found = task.advance(request, answer)
+        waits = False
+        while found:
+            request = found.pop(0)
             name = request.function
-            if self._executor.is_region(name):
-                turn.waiting.setdefault(name, []).append((sample, request))
-                return
+            if self._executor.is_region(name) or name in self._executor.batches:
+                place = turn.waiting if self._executor.is_region(name) else turn.gathered
+                place.setdefault(name, []).append((task, request))
+                waits = True
+                continue
             begin = time.perf_counter()
-            answer = self._executor.host(name, request.args, sample)
-            self._ran(name, sample, begin, time.perf_counter())
+            answer = self._executor.host(name, request.args, task.sample)
+            self._ran(name, task.sample, begin, time.perf_counter())
+            found += task.advance(request, answer)
+        if not waits:
+            for row, (caller, asked) in enumerate(task.callers):
+                self._advance(caller, turn, asked, row_of(task.thread.value, row))
+
+    def _compute_together(self, turn: _Turn) -> None:
+        """Begin calls of the fragment that is called most: those that fill forms, or all if no form is filled."""
+        gathered = turn.gathered
+        name = max(gathered, key=lambda name: len(gathered[name]))
+        batch, calls = self._executor.batches[name], gathered.pop(name)
+        groups = batch.groups(len(calls))
+        if sum(groups) < len(calls):
+            gathered[name] = calls[sum(groups) :]
+        for count in groups:
+            callers, calls = calls[:count], calls[count:]
+            args = [request.args for _, request in callers]
+            form = (name, args[0]) if count == 1 else (batch.form, joined_rows(args, batch.rows))
+            self._advance(_Task(callers[0][0].sample, self._executor.form(*form), callers), turn)
 
     def _ran(self, name: str, sample: int, begin: float, end: float) -> None:
         """Count a call of a host function."""
@@ -283,7 +349,7 @@ class _Run:
 
     def _serve(self, name: str, turn: _Turn) -> None:
         """Run a region for all samples that wait for it, in turn, and continue each with its result."""
-        first = turn.waiting[name][0][0]
+        first = turn.waiting[name][0][0].sample
         session = self._executor.session
         begin = time.perf_counter()
         settled = session.settle(name) if session is not None else None
@@ -291,19 +357,19 @@ class _Run:
             load = Launch(first // self._batch, name, settled, SectionKind.RESIDENT)
             self._loads[len(self._calls)] = load
             self._launched(load, time.perf_counter())
-        asked: deque[int] = deque()
+        asked: deque[Call] = deque()
         # Host functions that run while the device works are not its time.
         host = self._host_seconds
         with closing(self._executor.region(name, self._askers(name, turn, asked))) as answers:
             for value, stats in answers:
-                part, now = asked.popleft(), time.perf_counter()
+                (task, request), now = asked.popleft(), time.perf_counter()
                 spent = now - begin - (self._host_seconds - host)
                 self._time(name).add(spent, None if stats is None else stats.cycles)
-                self._note(name, part // self._batch, value, stats, now)
-                self._advance(part, value, turn)
+                self._note(name, task.sample // self._batch, value, stats, now)
+                self._advance(task, turn, request, value)
                 begin, host = time.perf_counter(), self._host_seconds
 
-    def _askers(self, name: str, turn: _Turn, asked: deque[int]) -> Iterator[Sequence[Value]]:
+    def _askers(self, name: str, turn: _Turn, asked: deque[Call]) -> Iterator[Sequence[Value]]:
         """Arguments of samples that wait for a region, then of those that come to it as they begin.
 
         A device that takes one while it works on another thus leaves the time between to the host.
@@ -314,9 +380,9 @@ class _Run:
                 self._start(turn)
                 group = turn.waiting.pop(name, [])
                 continue
-            part, request = group.pop(0)
-            asked.append(part)
-            yield request.args
+            call = group.pop(0)
+            asked.append(call)
+            yield call[1].args
 
     def _note(self, name: str, sample: int, value: Value, stats: Stats | None, now: float) -> None:
         """Record a region's result for a sample, and its launch."""

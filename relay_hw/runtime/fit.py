@@ -1,4 +1,4 @@
-"""Checks that the parts of a build match: inputs and outputs those of `main`, regions their functions.
+"""Checks that the parts of a build match: inputs and outputs those of `main`, regions and forms their functions.
 
 In: records of a manifest and functions, each valid on its own. Out: nothing, or ArtifactError.
 """
@@ -16,6 +16,7 @@ from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.op.base import static
 from relay_hw.runtime.manifest import TensorInfo
 from relay_hw.target.records import PortInfo, RegionInfo
+from relay_hw.transform.batch_fragments import BatchedForm
 
 
 def check_inputs(rows: Sequence[TensorInfo], main: FlatFunction) -> None:
@@ -60,6 +61,30 @@ def check_region(row: RegionInfo, functions: Mapping[str, FlatFunction], results
     outputs = result.fields if isinstance(result, TupleType) else (result,)
     _check_ports(row, "inputs", row.inputs, [param.type for param in functions[row.name].params])
     _check_ports(row, "outputs", row.outputs, outputs)
+
+
+def check_form(row: BatchedForm, functions: Mapping[str, FlatFunction], results: Mapping[str, Type]) -> None:
+    """Raise ArtifactError if a batched form does not take and give the rows of so many calls of its function."""
+    for name in (row.function, row.form):
+        if name not in functions:
+            raise ArtifactError(f"batched form {row.form} must have a function {name}")
+    types = [[*(param.type for param in functions[n].params), results[n]] for n in (row.function, row.form)]
+    wanted = [_rows(ty, row.rows) for ty in types[0]]
+    if row.rows < 2 or None in wanted or wanted != types[1]:
+        raise ArtifactError(
+            f"batched form {row.form} must take and give {row.rows} rows, at least 2, where {row.function} has one"
+        )
+
+
+def _rows(ty: Type, rows: int) -> Type | None:
+    """The type of so many values of a type of single rows; None for another type."""
+    if isinstance(ty, TupleType):
+        parts = [_rows(part, rows) for part in ty.fields]
+        found = [part for part in parts if part is not None]
+        return TupleType(found) if len(found) == len(parts) else None
+    if not isinstance(ty, TensorType) or ty.shape[:1] != (1,):
+        return None
+    return TensorType((rows, *ty.shape[1:]), ty.dtype)
 
 
 def _check_ports(row: RegionInfo, what: str, ports: Sequence[PortInfo], types: Sequence[Type]) -> None:

@@ -15,6 +15,7 @@ from relay_hw.backend.tvm import HOW_TO_GET
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import NARROW_DTYPES, TensorType, TupleType, Type
 from relay_hw.target.partition import BORDER_OPERATORS, MOVING_OPERATORS
+from relay_hw.transform.batch_fragments import forms_of
 from relay_hw.transform.fragments import FRAGMENT
 
 # A function between branches that computes fewer elements is done by numpy before TVM has been called.
@@ -22,8 +23,9 @@ WORTH_A_CALL: Final = 1024
 
 
 def flat_functions(mod: IRModule) -> dict[str, FlatFunction]:
-    """`main` and every function that it may call, flattened; calls of fragments are inlined."""
-    fragments = {name: function for name, function in mod.functions.items() if FRAGMENT in function.attrs}
+    """`main` and every function that it may call, flattened; calls of fragments without batched forms are inlined."""
+    forms = {row.function: row.form for row in forms_of(mod)}
+    fragments = {n: function for n, function in mod.functions.items() if FRAGMENT in function.attrs and n not in forms}
     found: dict[str, FlatFunction] = {}
     waiting = ["main"]
     while waiting:
@@ -31,7 +33,7 @@ def flat_functions(mod: IRModule) -> dict[str, FlatFunction]:
         if name in found:
             continue
         found[name] = flatten(mod[name], name, fragments)
-        waiting += _called(found[name])
+        waiting += [*called(found[name]), *([forms[name]] if name in forms else [])]
     return {name: found[name] for name in mod.functions if name in found}
 
 
@@ -43,11 +45,12 @@ def reached(functions: Mapping[str, FlatFunction], name: str) -> dict[str, FlatF
         one = waiting.pop()
         if one not in found and one in functions:
             found[one] = functions[one]
-            waiting += _called(functions[one])
+            waiting += called(functions[one])
     return found
 
 
-def _called(function: FlatFunction) -> Iterable[str]:
+def called(function: FlatFunction) -> Iterable[str]:
+    """Functions of the module that a function may call, those of its inner functions included."""
     for inner in nested(function):
         for node in inner.nodes:
             if isinstance(node, (FlatInvoke, FlatGlobal)):
@@ -57,11 +60,15 @@ def _called(function: FlatFunction) -> Iterable[str]:
 def compiled_by_tvm(mod: IRModule, functions: Mapping[str, FlatFunction]) -> tuple[FlatFunction, ...]:
     """Host functions with more than border operators, on tensors of known shape and of the usual element types.
 
-    Where `main` is no graph, those that are called again and again for little stay with numpy.
+    Where `main` is no graph, those that are called again and again for little stay with numpy; so do those of fragments
+    with batched forms, whose bits must not depend on how many rows there are.
     """
+    batched = {name for row in forms_of(mod) for name in (row.function, row.form) if name in functions}
+    alike = {callee for name in batched for callee in called(functions[name])}
     plain = BORDER_OPERATORS | MOVING_OPERATORS
     least = WORTH_A_CALL if any(FRAGMENT in function.attrs for function in mod.functions.values()) else 0
-    hosts = [f for n, f in functions.items() if n in mod.functions and mod[n].attrs.get("Compiler") == "host"]
+    ours = [name for name in functions if name in mod.functions and name not in alike]
+    hosts = [functions[name] for name in ours if mod[name].attrs.get("Compiler") == "host"]
     return tuple(f for f in hosts if not used_operators(f).keys() <= plain and _is_static(f) and _work(f) >= least)
 
 

@@ -18,8 +18,9 @@ from relay_hw.support.documents import DocumentError, read_record
 from relay_hw.target.accel.rules import NAME as ACCEL
 from relay_hw.target.records import LayerInfo, RegionInfo
 from relay_hw.tensorize.certificate import Certificate
+from relay_hw.transform.batch_fragments import BatchedForm
 
-FORMAT = 8
+FORMAT = 9
 KIND = "relay-hw build"
 Json = Any
 
@@ -62,7 +63,8 @@ class Manifest:
     accelerator. `memory_model`: what its programs are made for; `board`: the name of the board with that memory, if one
     was asked for; `files`: SHA-256 by file name; `main` and `functions`: flat functions; `calls`: regions in the order
     in which one inference launches them, and `calls_from`: how that is known; `reload_cycles`: of loads that come again
-    in each; `proofs`: what programs were proved to compute when they were compiled, none where that was left out.
+    in each; `proofs`: what programs were proved to compute when they were compiled, none where that was left out;
+    `batched`: functions that compute others for many calls at once.
     """
 
     model: str
@@ -85,6 +87,7 @@ class Manifest:
     stages: tuple[str, ...] = ()
     memory: Mapping[str, Json] = field(default_factory=dict)
     proofs: tuple[Certificate, ...] = ()
+    batched: tuple[BatchedForm, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
 
     def check_accel(self) -> None:
@@ -137,6 +140,7 @@ def manifest_to_json(manifest: Manifest) -> Json:
         "stages": list(manifest.stages),
         "memory": dict(manifest.memory),
         "proofs": [asdict(row) for row in manifest.proofs],
+        "batched": [asdict(row) for row in manifest.batched],
         "files": dict(sorted(manifest.files.items())),
     }
 

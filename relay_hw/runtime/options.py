@@ -44,6 +44,7 @@ class CompileOptions:
 
     `strategy`: how to quantize the network; `float`: not at all, so that all of it runs on the host.
     `resident`: "auto" keeps weights on the device between launches where that is faster, "off" never.
+    `batch_calls`: calls of a fragment of a program with control flow that one launch may compute; 1: each by itself.
     `tune`: seconds to spend searching for faster tiles on the cycle simulator.
     `cache`: folder that earlier results of such searches are read from; by default the user cache directory.
     `validate`: False leaves out the proof that each program computes what its network says.
@@ -59,6 +60,7 @@ class CompileOptions:
     host_target: HostTarget | str | None = None
     strategy: Strategy | str = "int8"
     resident: str = "auto"
+    batch_calls: int = 1
     tune: float = 0
     cache: Path | None = None
     validate: bool = True
@@ -68,6 +70,8 @@ class CompileOptions:
     def __post_init__(self) -> None:
         if self.resident not in RESIDENT:
             raise InputError(one_of("resident", RESIDENT, self.resident))
+        if self.batch_calls < 1:
+            raise InputError(f"batch_calls must be at least 1, not {self.batch_calls}")
         if not self.tune >= 0:
             raise InputError(f"tune must be at least 0 seconds, not {self.tune:g}")
         if self._is_ours:
