@@ -86,5 +86,6 @@ SCENES = {
     "vta_exec": Scene("vta_exec", ()),
     "vta_fetch": Scene("vta_fetch", ()),
     "vta_load": Scene("vta_load", ("vta_dma_walk",)),
+    "vta_output": Scene("vta_output", ("vta_requant_lane",)),
     "vta_store": Scene("vta_store", ("vta_dma_walk",)),
 }
