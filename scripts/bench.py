@@ -61,8 +61,8 @@ def measure_networks(found: dict[str, Any]) -> list[Row]:
         found["networks"].append(bench_layers.measure_network(example.name, config, MEMORY, 1, None, rtl=True))
     say("network resnet8, resident weights")
     rows = [*network_rows(found["networks"]), *bench_speed.resident_rows()]
-    say("an LSTM")
-    return [*rows, *bench_recurrent.lstm_rows()]
+    say("an LSTM, a TreeLSTM")
+    return [*rows, *bench_recurrent.lstm_rows(), *bench_recurrent.tree_rows()]
 
 
 def measure_speeds(found: dict[str, Any]) -> list[Row]:

@@ -1,22 +1,104 @@
-"""Recurrent networks on the accelerator: an LSTM in a Relay loop, cycles from RTL.
+"""Recurrent networks on the accelerator: an LSTM in a Relay loop, cycles from RTL; trees whose nodes share launches.
 
-In: examples/relay/lstm.relay with random weights. Out: `Row`s. Data changes no cycle.
+In: examples/relay/lstm.relay and treelstm.relay with random weights. Out: `Row`s. Data changes no cycle.
 """
 
 from __future__ import annotations
 
 import math
 import tempfile
+import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from bench_rows import Row
 
+from relay_hw.interp import ConstructorValue
+from relay_hw.ir.module import IRModule
 from relay_hw.runtime import CompileOptions, Executor, compile_model, open_device
+from relay_hw.runtime.artifact import Artifact
+from relay_hw.runtime.result import Result
 from relay_hw.target.accel.devices import close_device
 from relay_hw.text import parse
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "relay" / "lstm.relay"
+
+
+TREE = EXAMPLE.with_name("treelstm.relay")
+TREES, CALLS = 100, 32
+# The example a quarter as wide: products of its trees take little of the array.
+NARROW = (("192", "48"), ("320", "80"), ("128", "32"), (" 32)", " 8)"), ("(1, 64)", "(1, 16)"), ("(80, 8)", "(80, 32)"))
+
+
+def tree_rows() -> list[Row]:
+    """A TreeLSTM, node by node and with many nodes in a launch: the example, and a narrow one; and both on numpy."""
+    wide = TREE.read_text()
+    narrow = wide
+    for old, new in NARROW:
+        narrow = narrow.replace(old, new)
+    title = f"TreeLSTM, {TREES} trees, cycles node by node over those with up to {CALLS} nodes in a launch"
+    one, many = (_seconds(wide, calls) for calls in (1, CALLS))
+    return [
+        Row(title, _gain(wide, "auto"), "times", 3.5, False),
+        Row("the same, weights loaded in every launch", _gain(wide, "off"), "times", 5, False),
+        Row("the same, a quarter as wide, weights resident", _gain(narrow, "auto"), "times", 5, False),
+        Row("the example in integers on numpy, its calls together, of the time node by node", many / one, "times", 0.5),
+    ]
+
+
+def _gain(text: str, resident: str) -> float:
+    """Cycles of single calls over those of shared launches. Raises ValueError where results differ."""
+    results: list[Result] = []
+    for calls in (1, CALLS):
+        artifact, data = _built(text, CompileOptions(host_target="numpy", resident=resident, batch_calls=calls))
+        device = open_device("cycle", artifact.config)
+        try:
+            results.append(Executor(artifact, device).run(data, chunk=TREES))
+        finally:
+            close_device(device)
+    first, second = ([value.tobytes() for value in result.outputs.values()] for result in results)
+    if first != second:
+        raise ValueError("trees must have the same results with shared launches")
+    one, many = (sum(result.chunk_cycles or ()) for result in results)
+    return one / many
+
+
+def _seconds(text: str, calls: int) -> float:
+    """Of the processor, on numpy: the least of three runs."""
+    options = CompileOptions(host_target="numpy", accelerate=False, batch_calls=calls)
+    artifact, data = _built(text, options)
+    executor = Executor(artifact, None)
+    found: list[float] = []
+    for _ in range(3):
+        begin = time.process_time()
+        executor.run(data, chunk=TREES)
+        found.append(time.process_time() - begin)
+    return min(found)
+
+
+def _built(text: str, options: CompileOptions) -> tuple[Artifact, Mapping[str, Any]]:
+    """A TreeLSTM with random weights, and random trees."""
+    mod, rng = parse(text), np.random.default_rng(0)
+    shapes = {param.name_hint: param.type_annotation.static_shape for param in mod["main"].params[1:]}
+    weights = {
+        name: rng.uniform(-1, 1, shape).astype("float32") / math.sqrt(shape[-1]) for name, shape in shapes.items()
+    }
+    width = mod.types["Tree"].constructors[0].inputs[0].static_shape[1]
+    data = [_tree(mod, rng, width, int(rng.integers(1, 8))) for _ in range(TREES)]
+    model = compile_model(mod, options, params=weights, calibration={"tree": data[:8]})
+    with tempfile.TemporaryDirectory() as folder:
+        return model.save(Path(folder) / "build"), {"tree": data}
+
+
+def _tree(mod: IRModule, rng: np.random.Generator, width: int, leaves: int) -> ConstructorValue:
+    """A tree with random leaves."""
+    leaf, node = mod.types["Tree"].constructors
+    if leaves == 1:
+        return ConstructorValue(leaf, (rng.normal(size=(1, width)).astype("float32"),))
+    left = int(rng.integers(1, leaves))
+    return ConstructorValue(node, (_tree(mod, rng, width, left), _tree(mod, rng, width, leaves - left)))
 
 
 def lstm_rows() -> list[Row]:

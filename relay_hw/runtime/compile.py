@@ -243,7 +243,9 @@ def compile_model(
     calls = caller.calls(inputs, calibration)
     resident = options.resident == "auto"
     # A form stays on the device as a region does that an inference launches once.
-    launched = (*calls.order, *split_up.launched(on_device))
+    of_forms = split_up.launched(on_device)
+    calls = replace(calls, order=tuple(name for name in calls.order if name not in of_forms))
+    launched = (*calls.order, *of_forms)
     request = Request(launched, progress, resident, options.tune, options.cache, options.validate)
     regions = machine.compile(on_device, request) if on_device else {}
 

@@ -5,7 +5,7 @@ In: a manifest. Out: a `Profile` with the cycles that the exact engine counted, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from relay_hw.accel.sim.causes import Cause
 from relay_hw.report import LayerRow, Profile
@@ -20,7 +20,8 @@ HOST_MEMORY = "host"
 def static_report(manifest: Manifest) -> Profile:
     """The report before any launch."""
     config = manifest.config
-    counts = {row.name: manifest.calls.count(row.name) for row in manifest.regions}
+    counts = dict.fromkeys(_inside_forms(manifest), 0)
+    counts |= {row.name: manifest.calls.count(row.name) for row in manifest.regions}
     layers = [layer_row(row).times(counts.get(row.function, 1)) for row in manifest.layers]
     return Profile(
         model=manifest.model,
@@ -33,6 +34,14 @@ def static_report(manifest: Manifest) -> Profile:
         memory_model=manifest.memory_model,
         facts=_buffer_facts(manifest.memory.get(HOST_MEMORY, {})),
     )
+
+
+def _inside_forms(manifest: Manifest) -> Iterator[str]:
+    """What batched forms call. An inference is counted call by call, so they do not count as well."""
+    for row in manifest.batched:
+        for node in manifest.functions[row.form]["nodes"]:
+            if "invoke" in node:
+                yield node["invoke"]
 
 
 def _reload_rows(manifest: Manifest) -> list[LayerRow]:

@@ -20,6 +20,7 @@ from relay_hw.runtime.batched import Batch, joined_rows, row_of
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.manifest import manifest_from_json
 from relay_hw.runtime.result import Result
+from relay_hw.runtime.static_report import static_report
 from relay_hw.target.accel.devices import close_device, open_device
 from relay_hw.target.accel.target import AccelTarget
 from tests.relay_hw import recurrent
@@ -175,6 +176,8 @@ def test_fragments_on_the_host_are_computed_together(tmp_path: Path) -> None:
     alone, together = run(one, None, data, 1), run(many, None, data, 20)
     assert values(together) == values(alone)
     assert sum(row.calls for row in together.segments) * 4 < sum(row.calls for row in alone.segments)
+    # An inference's work is that of single calls.
+    assert static_report(many.manifest).all_macs == static_report(one.manifest).all_macs > 0
 
 
 class FewRows(AccelTarget):
@@ -183,6 +186,17 @@ class FewRows(AccelTarget):
     def why_not(self, composite: Function) -> str | None:
         rows = composite.params[0].tensor_type.static_shape[0]
         return super().why_not(composite) if rows <= 6 else f"a layer must have at most 6 rows, not {rows}"
+
+
+def test_an_inference_is_counted_by_single_calls(tmp_path: Path) -> None:
+    """Also where no sample could be run, so that each region counts once."""
+    mod, weights = recurrent.newton()
+    data = {"x": 3 * np.random.default_rng(12).normal(size=(6, 1, 32)).astype("float32")}
+    one, many = (build((mod, weights), data, tmp_path, calls, validate=False) for calls in (1, 4))
+    assert many.manifest.calls == one.manifest.calls and set(one.manifest.calls) == {"accel_0"}
+    assert static_report(many.manifest).macs == static_report(one.manifest).macs
+    names = {row.name for row in many.manifest.regions}
+    assert names == {"accel_0", "accel_1"}
 
 
 def test_forms_are_as_large_as_the_accelerator_takes(tmp_path: Path) -> None:
