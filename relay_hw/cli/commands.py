@@ -197,6 +197,8 @@ def _add_language_commands(commands: Any) -> None:
     convert = add(commands, "convert", "language:convert_command", "write a model as Relay text or as JSON")
     convert.add_argument("model", type=Path, metavar="IN", help="an .onnx, .relay, .json, .tflite or .pt2 file")
     convert.add_argument("output", type=Path, metavar="OUT", help="a .relay or .json file")
+    text = "pass to run before writing, such as RewriteNumerics; may be repeated"
+    convert.add_argument("--pass", dest="passes", action="append", default=[], metavar="NAME", help=text)
     convert.set_defaults(files={"model": check_text})
     _add_libraries(convert)
     _add_shapes(convert)

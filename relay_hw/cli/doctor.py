@@ -82,6 +82,7 @@ def find_tools() -> tuple[Tool, ...]:
         Tool("apache-tvm", _package("apache-tvm"), COMPILED, HOW_TO_GET),
         Tool("apache-tvm-ffi", _package("apache-tvm-ffi"), COMPILED, HOW_TO_GET),
         Tool("scipy", _package("scipy"), "mixed-precision strategies", "pip install 'relay-hw[mixed]'"),
+        Tool("egglog", _package("egglog"), "RewriteNumerics", "pip install 'relay-hw[numeric]'"),
         Tool("g++", _first_line("g++", "--version") or _first_line("clang++", "--version"),
              f"{rtl}, {COMPILED}", "install a C++ compiler (Debian: apt-get install g++)"),
         Tool("pyopencl", _package("pyopencl"), "--host opencl", "pip install 'relay-hw[opencl]', and an OpenCL driver"),

@@ -96,8 +96,10 @@ def convert_command(args: Namespace, console: Console) -> int:
     from relay_hw.build_module import bind_params_by_name
     from relay_hw.runtime.models import load_model
     from relay_hw.transform.infer_type import InferType
+    from relay_hw.transform.passes import get_pass
 
     path = Path(args.output)
+    steps = [get_pass(name) for name in args.passes]
     if path.suffix not in RELAY_SUFFIXES:
         raise InputError(f"output {path} must be a .relay or .json file, not {path.suffix or 'a file without suffix'}")
     if args.tolerant:
@@ -109,6 +111,8 @@ def convert_command(args: Namespace, console: Console) -> int:
             mod = mod.with_functions({"main": bind_params_by_name(mod["main"], model.params)})
     try:
         mod = InferType()(mod)
+        for step in steps:
+            mod = step(mod)
     except TypeCheckError as error:
         # Text may lack types; a reader can add them by hand.
         if not args.tolerant or path.suffix == ".json":

@@ -49,6 +49,7 @@ from relay_hw.transform.pipelines import simplify_pipeline
 from relay_hw.transform.plan_devices import PlanDevices
 from relay_hw.transform.qnn_canonicalize import QnnCanonicalizeOps
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
+from relay_hw.transform.rewrite_numerics import RewriteNumerics
 from relay_hw.transform.sequential import Pipeline, Sequential
 from relay_hw.transform.simplify import SimplifyExpr
 from relay_hw.transform.simplify_inference import SimplifyInference
@@ -105,6 +106,7 @@ __all__ = [
     "PrintBeforeAll",
     "QnnCanonicalizeOps",
     "RemoveUnusedFunctions",
+    "RewriteNumerics",
     "Sequential",
     "SimplifyExpr",
     "SimplifyInference",

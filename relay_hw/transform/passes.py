@@ -39,6 +39,7 @@ from relay_hw.transform.partition_graph import PartitionGraph
 from relay_hw.transform.plan_devices import PlanDevices
 from relay_hw.transform.qnn_canonicalize import QnnCanonicalizeOps
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
+from relay_hw.transform.rewrite_numerics import RewriteNumerics
 from relay_hw.transform.simplify import SimplifyExpr
 from relay_hw.transform.simplify_inference import SimplifyInference
 from relay_hw.transform.to_a_normal_form import ToANormalForm
@@ -81,6 +82,7 @@ PASSES: Final[tuple[type[Pass], ...]] = (
     FakeQuantizationToInteger,
     PlanDevices,
     FastMath,
+    RewriteNumerics,
     FoldExplicitPadding,
     CanonicalizeCast,
     CombineParallelConv2D,

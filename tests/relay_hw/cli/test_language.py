@@ -256,3 +256,13 @@ def test_convert_tolerant_keeps_what_has_no_type(tmp_path: Path, capsys: pytest.
     assert "type of %x must be annotated" in capsys.readouterr().err
     assert "def @main(%x)" in output.read_text()
     assert main(["convert", str(file), str(tmp_path / "new.json"), "--tolerant"]) == 2
+
+
+def test_convert_runs_passes(tmp_path, capsys):
+    """In the order in which they are named; the second one names the values of what the first one made."""
+    source, target = tmp_path / "p.relay", tmp_path / "q.relay"
+    source.write_text('#[version = "0.0.5"]\ndef @main(%x: float32) {\n  sqrt(%x + 1f) - sqrt(%x)\n}\n')
+    assert main(["convert", str(source), str(target), "--pass", "rewrite-numerics", "--pass", "ToANormalForm"]) == 0
+    text = target.read_text()
+    assert "divide" in text and "subtract" not in text and text.count("let ") >= 4
+    refuse(capsys, "pass must be one of InferType, ", "convert", source, target, "--pass", "Nothing")
