@@ -45,6 +45,16 @@ def test_a_multiplier_is_normalised_and_close(factor, width):
 
 
 @settings(max_examples=200, deadline=None)
+@given(positive, bits)
+def test_no_split_into_multiplier_and_shift_is_nearer(factor, width):
+    assume(factor < 2**width - 1)
+    multiplier, shift = normalise(factor, width)
+    splits = [(int(factor * 2**one) + up, one) for one in range(63) for up in (0, 1)]
+    errors = [abs(Fraction(one, 2**other) - factor) for one, other in splits if one < 2**width]
+    assert abs(Fraction(multiplier, 2**shift) - factor) == min(errors)
+
+
+@settings(max_examples=200, deadline=None)
 @given(st.integers(1, 2**80), st.integers(60, 160), bits)
 def test_tiny_factors_lose_only_what_62_bits_lose(numerator, exponent, width):
     factor = Fraction(numerator, 2**exponent)
