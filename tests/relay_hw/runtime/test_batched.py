@@ -168,6 +168,20 @@ def test_loops_of_samples_run_together(tmp_path: Path) -> None:
     assert len(together.calls) < len(alone.calls) / 2
 
 
+@pytest.mark.parametrize("name", ["lstm", "gru", "translator", "conv_newton"])
+def test_steps_of_many_samples_share_launches(name: str, tmp_path: Path) -> None:
+    """Counters, rows taken by a step's number, convolutions and gates stay outside of what is computed together."""
+    program = recurrent.lstm(16, 16, 4) if name == "lstm" else getattr(recurrent, name)()
+    shape = program[0]["main"].params[0].type_annotation.static_shape
+    rng = np.random.default_rng(7)
+    seen, data = ({"x": rng.normal(size=(count, *shape)).astype("float32")} for count in (4, 6))
+    one, many = (build(program, seen, tmp_path, calls, validate=False) for calls in (1, 6))
+    alone = run(one, "functional", data, 1)
+    together = run(many, "functional", data, 6)
+    assert values(together) == values(run(many, "functional", data, 1)) == values(alone)
+    assert len(together.calls) * 2 < len(alone.calls)
+
+
 def test_fragments_on_the_host_are_computed_together(tmp_path: Path) -> None:
     program = small_tree()
     seen = {"tree": small_trees(program[0], 6, seed=1)}
