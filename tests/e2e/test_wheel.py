@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("relay_hw", "accel", "tensorize")
 BENCHES = "relay_hw/accel/sim/bench/"
 MOST_MEGABYTES = 200
-EXTRAS_ONLY = ("tvm", "tvm_ffi", "scipy", "litex", "serial", "pyopencl")
+EXTRAS_ONLY = ("tvm", "tvm_ffi", "scipy", "egglog", "mpmath", "litex", "serial", "pyopencl")
 
 
 def tracked() -> list[str]:
