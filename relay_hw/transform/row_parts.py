@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from relay_hw.errors import UnsupportedError
 from relay_hw.ir.expr import Call, Function, Trait, Var
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.transform.fragments import FRAGMENT
@@ -47,7 +48,11 @@ class RowParts:
 
 def row_parts(fragment: Function, name: str, taken: Collection[str]) -> RowParts | None:
     """The parts of a fragment, under names that are not `taken`; None where no layer computes rows."""
-    calls = [node for node in dataflow_order(fragment.body, name) if isinstance(node, Call)]
+    try:
+        calls = [node for node in dataflow_order(fragment.body, name) if isinstance(node, Call)]
+    except UnsupportedError:
+        # Other passes may have given names to values since it was outlined.
+        return None
     levels: dict[Call, int] = {}
     for call in calls:
         levels[call] = _level(call, levels)

@@ -11,7 +11,7 @@ from relay_hw.errors import InputError
 from relay_hw.ir.expr import Function
 from relay_hw.runtime import CompileOptions, compile_model
 from relay_hw.runtime.compile import bind_params
-from relay_hw.transform import BatchFragments, InferType, OutlineFragments, simplify_pipeline
+from relay_hw.transform import BatchFragments, InferType, OutlineFragments, ToANormalForm, simplify_pipeline
 from relay_hw.transform.batch_fragments import batched, forms_of
 from relay_hw.transform.fragments import FRAGMENT
 from tests.relay_hw import recurrent
@@ -166,6 +166,12 @@ def test_a_fragment_without_a_layer_has_no_form() -> None:
     text = f"def @main(%x: {ROW}, %k: int32) -> {ROW} {{ if (%k > 0) {{ tanh(%x) }} else {{ %x }} }}"
     outlined = OutlineFragments()(InferType()(relay.fromtext(HEADER + text)))
     assert BatchFragments(2)(outlined) is outlined
+
+
+def test_a_fragment_with_names_in_it_has_no_form() -> None:
+    """`OutlineFragments` makes graphs; a pass after it may have named values."""
+    named = ToANormalForm()(OutlineFragments()(layer_in_a_branch()))
+    assert BatchFragments(2)(named) is named
 
 
 def test_a_name_that_is_taken_and_a_second_time() -> None:
