@@ -59,6 +59,8 @@ OPEN = {
     "vta_output": "nine stages around a product of 32 by 32 bits: its walk and, product abstracted, its lanes are "
     "proven, the whole is held by its bench",
     "vta_scratchpads": _WIRES,
+    "vta_tables": "its memory is two whole tables at least, too many bits for registers: held by its bench, whose "
+    "model is in Python",
     "vta_top": _WIRES,
     "vta_update": f"{_EQUAL}; its lanes are proven (`vta_alu_lane`)",
 }

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
-from relay_hw.accel.isa.config import TAPS, AccelConfig
+from relay_hw.accel.isa.config import TABLE_RECORDS, TAPS, AccelConfig
+from relay_hw.accel.isa.loops import with_second_steps
 from relay_hw.accel.isa.rules import dram_extent, gather_rows, has_factors
-from relay_hw.accel.isa.spec import Dst, Form, GemmMode, Mem, Op
+from relay_hw.accel.isa.spec import TWO_OPERANDS, Dst, Form, GemmMode, Mem, Op
 from relay_hw.accel.isa.state import element_bytes
 from relay_hw.tensorize.commands import Command, Uop
 
@@ -25,7 +26,8 @@ class Space(IntEnum):
     OUT = 3
     UOP = 4
     PRM = 5
-    DRAM = 6
+    TAB = 6
+    DRAM = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +152,12 @@ def _requant(command: Command, config: AccelConfig) -> tuple[Touch, ...]:
         first = command.refs["dst_base"].part
         written = _entries(first, first + _loops(v, "dst"), config)
     touched = [Touch("acc_base", Space.ACC, *acc, False), Touch("dst_base", space, *written, True)]
-    if v["form"] == Form.ADD:
-        touched.append(Touch("res_base", Space.ACC, *acc, False))
+    if Form(v["form"]) in TWO_OPERANDS:
+        second = {"acc_out": 0, "acc_in": 0, **v}
+        touched.append(Touch("res_base", Space.ACC, 0, _loops(with_second_steps(second), "res") + 1, False))
     if v["form"] != Form.PASS:
         end = (v["iter_out"] - 1) * v.get("prm_out", 0) + 1
         touched.append(Touch("prm_base", Space.PRM, 0, end, False))
+    if "table" in command.refs:
+        touched.append(Touch("table", Space.TAB, 0, TABLE_RECORDS, False))
     return tuple(touched)

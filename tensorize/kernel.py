@@ -15,6 +15,8 @@ from relay_hw.accel.isa.spec import Rounding
 
 Int8 = NDArray[np.int8]
 Int64 = NDArray[np.int64]
+# Of the output stage: 256 int8 results as bytes, that for -128 first.
+Table = bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,10 @@ class Window:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Requantize:
-    """clip((wrap32(acc + bias) * multiplier rounded >> shift) + zero_point); arrays are int64 [channels]."""
+    """clip((wrap32(acc + bias) * multiplier rounded >> shift) + zero_point); arrays are int64 [channels].
+
+    `table`: what the result goes through.
+    """
 
     bias: Int64
     multiplier: Int64
@@ -65,6 +70,7 @@ class Requantize:
     rounding: Rounding
     clip_lo: int
     clip_hi: int
+    table: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,22 @@ class AddStage:
     rounding: Rounding
     clip_lo: int
     clip_hi: int
+    table: Table | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MulStage:
+    """clip(((y - y_zero) * multiplier * (r - r_zero) rounded >> shift) + zero_point), then `table`."""
+
+    multiplier: int
+    shift: int
+    y_zero: int
+    r_zero: int
+    zero_point: int
+    rounding: Rounding
+    clip_lo: int
+    clip_hi: int
+    table: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +211,25 @@ class AddKernel:
 
 
 @dataclass(frozen=True, slots=True)
+class MulKernel:
+    """Requantizing product of two activations of the same size, or, if `still`, of one and a single pixel."""
+
+    source: Image
+    stage: MulStage
+    still: bool = False
+
+    @property
+    def target(self) -> Image:
+        """Size of the result."""
+        return self.source
+
+    @property
+    def macs(self) -> int:
+        """The output stage's products are not counted."""
+        return 0
+
+
+@dataclass(frozen=True, slots=True)
 class Move:
     """A copy of `size` (rows, columns, channel blocks) of input number `source`, to every `step`-th pixel from `first`.
 
@@ -207,12 +248,18 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class MoveKernel:
-    """Copies that together make the whole result, every value kept in `bounds`."""
+    """Copies that together make the whole result, every value kept in `bounds`, then through `table`."""
 
     sources: tuple[Image, ...]
     target: Image
     moves: tuple[Move, ...]
     bounds: tuple[int, int] = (-128, 127)
+    table: Table | None = None
+
+    @property
+    def only_moves(self) -> bool:
+        """Whether every value stays what it is."""
+        return self.bounds == (-128, 127) and self.table is None
 
     @property
     def macs(self) -> int:
@@ -270,8 +317,36 @@ class SelectKernel:
 
 
 KernelSpec = (
-    ConvKernel | TransposeKernel | PoolKernel | AddKernel | MoveKernel | ProductKernel | SwapKernel | SelectKernel
+    ConvKernel
+    | TransposeKernel
+    | PoolKernel
+    | AddKernel
+    | MulKernel
+    | MoveKernel
+    | ProductKernel
+    | SwapKernel
+    | SelectKernel
 )
+
+
+def kernel_tables(kernel: KernelSpec) -> tuple[Table, ...]:
+    """Tables of the output stage that the kernel's results go through."""
+    match kernel:
+        case ConvKernel():
+            found = [kernel.requantize.table, None if kernel.residual is None else kernel.residual.table]
+        case PoolKernel():
+            found = [None if kernel.requantize is None else kernel.requantize.table]
+        case TransposeKernel():
+            found = [phase.requantize.table for phase in kernel.phases]
+        case AddKernel() | MulKernel():
+            found = [kernel.stage.table]
+        case MoveKernel():
+            found = [kernel.table]
+        case ProductKernel():
+            found = [kernel.requantize.table]
+        case SwapKernel() | SelectKernel():
+            found = []
+    return tuple(dict.fromkeys(table for table in found if table is not None))
 
 
 def kernel_inputs(kernel: KernelSpec) -> tuple[Image, ...]:
@@ -283,6 +358,8 @@ def kernel_inputs(kernel: KernelSpec) -> tuple[Image, ...]:
             return (kernel.source,)
         case AddKernel():
             return (kernel.source, kernel.source)
+        case MulKernel():
+            return (kernel.source, Image(1, 1, kernel.source.channels) if kernel.still else kernel.source)
         case MoveKernel() | SelectKernel():
             return kernel.sources
         case ProductKernel():

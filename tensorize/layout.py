@@ -18,7 +18,7 @@ from relay_hw.accel.isa.program import TensorLayout, TensorSlot, align
 from relay_hw.accel.isa.records import encode_prm
 from relay_hw.accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
 from relay_hw.errors import TensorizeError
-from relay_hw.tensorize.kernel import AddStage, ConvKernel, Image, Int8, Requantize
+from relay_hw.tensorize.kernel import AddStage, ConvKernel, Image, Int8, MulStage, Requantize
 
 
 def image_of(shape: Sequence[int]) -> Image:
@@ -142,6 +142,19 @@ def add_record(stage: AddStage, config: AccelConfig) -> bytes:
     return encode_prm(
         lanes + stage.r_multiplier,
         lanes + stage.y_multiplier,
+        lanes + stage.shift,
+        lanes + stage.y_zero,
+        lanes + stage.r_zero,
+        multiplier_bits=config.multiplier_bits,
+    ).tobytes()
+
+
+def mul_record(stage: MulStage, config: AccelConfig) -> bytes:
+    """The one parameter entry of a product: every lane alike."""
+    lanes = np.zeros(config.block_out, np.int64)
+    return encode_prm(
+        lanes,
+        lanes + stage.multiplier,
         lanes + stage.shift,
         lanes + stage.y_zero,
         lanes + stage.r_zero,

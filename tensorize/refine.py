@@ -21,7 +21,7 @@ from relay_hw.tensorize.emit.loading import Manner, NoRoomError
 from relay_hw.tensorize.emit.tokens import assign_tokens
 from relay_hw.tensorize.kernel import ConvKernel, KernelSpec
 from relay_hw.tensorize.layout import image_bytes
-from relay_hw.tensorize.lower.common import LayerId
+from relay_hw.tensorize.lower.common import LayerId, with_tables
 from relay_hw.tensorize.lower.conv import lower_conv
 from relay_hw.tensorize.lower.tile import plan_tile
 from relay_hw.tensorize.schedule.constants import constant_data, data_key, merge_parameters
@@ -111,7 +111,8 @@ def layer_program(kernel: ConvKernel, tile: ConvTile, config: Target) -> list[tu
     """Instructions of this layer alone, with addresses in an imaginary window; None where buffers find no places."""
     sizes = _sizes(kernel, config)
     tensors = tuple(tensor_key(number) for number in range(len(sizes)))
-    steps = place_uops(merge_parameters(lower_conv(LayerId(0, "layer", tensors), kernel, tile, config), config), config)
+    lowered = with_tables(lower_conv(LayerId(0, "layer", tensors), kernel, tile, config), kernel)
+    steps = place_uops(merge_parameters(tuple(lowered), config), config)
     places, end = _places(sizes, steps, config)
     try:
         found = emit(ordered(steps, config), places, config, Manner(MARGIN))
@@ -124,12 +125,18 @@ def layer_program(kernel: ConvKernel, tile: ConvTile, config: Target) -> list[tu
 
 
 def without_weights(kernel: ConvKernel, config: Target) -> ConvKernel:
-    """The kernel with equal weights that are stored alike: times depend on sizes only."""
+    """The kernel without tables, with equal weights that are stored alike: times depend on sizes only."""
     bits = next((bits for bits in (2, 4) if fits_bits(kernel.weights, bits)), 8)
     value = np.int8((1 << (bits - 1)) - 1)
     if weight_form(kernel.weights, config, rows=True) is WeightForm.FACTORED:
         value = np.int8(2 * ((1 << (config.wgt_bits // 2 - 1)) - 1))
-    return replace(kernel, weights=np.broadcast_to(value, kernel.weights.shape))
+    stage, residual = replace(kernel.requantize, table=None), kernel.residual
+    return replace(
+        kernel,
+        weights=np.broadcast_to(value, kernel.weights.shape),
+        requantize=stage,
+        residual=None if residual is None else replace(residual, table=None),
+    )
 
 
 def _sizes(kernel: ConvKernel, config: AccelConfig) -> list[int]:

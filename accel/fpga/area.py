@@ -14,7 +14,14 @@ from typing import Final
 
 from relay_hw.accel.fpga.multipliers import dsp_products, other_multipliers
 from relay_hw.accel.fpga.parts import Part
-from relay_hw.accel.isa.config import PRM_LANE_BYTES, ROW_BUFFER_BYTES, TAPS, UOP_BYTES, AccelConfig
+from relay_hw.accel.isa.config import (
+    PRM_LANE_BYTES,
+    ROW_BUFFER_BYTES,
+    TABLE_RECORD_BYTES,
+    TAPS,
+    UOP_BYTES,
+    AccelConfig,
+)
 from relay_hw.accel.isa.spec import PRM, UOP
 from relay_hw.support.documents import parse_json
 
@@ -66,6 +73,7 @@ def terms(config: AccelConfig, part: Part) -> dict[str, float]:
         "output_lanes": config.out_lanes,
         "multiplier_bits": config.out_lanes * config.multiplier_bits,
         "bus_bits": config.axi_data_bits,
+        "table_bits": config.out_lanes * _table_row_bits(config),
     }
 
 
@@ -119,6 +127,7 @@ def memories(config: AccelConfig) -> Iterator[Memory]:
     row = max(UOP_BYTES, bus // 8)
     yield Memory("uop", 1, 8 * row, config.uop_depth * UOP_BYTES // row, UOP.fields[-1].hi + 1, UOP.width)
     yield from _parameters(config)
+    yield from _tables(config)
     row = max(config.out_bytes, bus // 8)
     yield Memory("out", row // config.out_bytes, 8 * config.out_bytes, config.out_depth * config.out_bytes // row)
     # Two rows of an image, word by word in turn.
@@ -135,6 +144,18 @@ def _parameters(config: AccelConfig) -> Iterator[Memory]:
         return
     for begin in range(0, min(used, PRM.width), bus):
         yield Memory("prm", 8 * row // PRM.width, min(used - begin, bus), depth)
+
+
+def _tables(config: AccelConfig) -> Iterator[Memory]:
+    """A copy of the tables for each two lanes of the output stage, as block RAMs have two ports."""
+    if config.tables:
+        depth = config.tab_depth * TABLE_RECORD_BYTES // config.bus_bytes
+        yield Memory("tab", -(-config.out_lanes // 2), _table_row_bits(config), depth)
+
+
+def _table_row_bits(config: AccelConfig) -> int:
+    """Bits that a look-up reads, of which it takes eight: the results of a beat."""
+    return 16 * config.bus_bytes // TABLE_RECORD_BYTES if config.tables else 0
 
 
 @cache

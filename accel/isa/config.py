@@ -35,6 +35,10 @@ MIN_GRANULE_BYTES = 16
 ROW_BUFFER_BYTES = 4096
 # Neighbouring lines of INP that GEMM reads at once in the modes taps and max; as many RAMs hold the lines in turn.
 TAPS = 4
+# A table of the output stage has a result for each int8 number, two in each of its records.
+TABLE_RESULTS = 256
+TABLE_RECORDS = TABLE_RESULTS // 2
+TABLE_RECORD_BYTES = 8
 # Names go into file names, programs and Verilog.
 CONFIG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 
@@ -59,6 +63,7 @@ class AccelConfig:
     prm_depth: int
     out_lanes: int
     multiplier_bits: int
+    tables: int
     axi_data_bits: int
     burst_beats: int
     read_outstanding: int
@@ -166,6 +171,11 @@ class AccelConfig:
         return self.block_out * PRM_LANE_BYTES
 
     @property
+    def tab_depth(self) -> int:
+        """Records of all tables."""
+        return self.tables * TABLE_RECORDS
+
+    @property
     def acc_bank_depth(self) -> int:
         """Entries of one accumulator bank; bank = entry index // this."""
         return self.acc_depth // self.acc_banks
@@ -180,6 +190,7 @@ class AccelConfig:
             + self.out_depth * self.out_bytes
             + self.uop_depth * UOP_BYTES
             + self.prm_depth * self.prm_bytes
+            + self.tab_depth * TABLE_RECORD_BYTES
         )
 
     @property
@@ -279,6 +290,7 @@ def _check(c: AccelConfig) -> None:
     power_of_two("out_lanes", 1, 64)
     need(c.out_lanes <= c.block_out, f"out_lanes must be at most block_out {c.block_out}, not {c.out_lanes}")
     need(c.acc_banks <= c.acc_depth // 8, f"acc_banks must leave 8 entries a bank, not {c.acc_depth // c.acc_banks}")
+    need(c.tables in (0, 2, 4, 8, 16), f"tables must be 0 or a power of two from 2 to 16, not {c.tables}")
     need(8 <= c.multiplier_bits <= 31, f"multiplier_bits must be from 8 to 31, not {c.multiplier_bits}")
     need(c.burst_beats * c.bus_bytes <= 4096, "burst_beats times bus bytes must be at most 4096 (AXI's 4 KiB rule)")
     need(c.bus_bytes <= INSTRUCTION_BYTES, f"axi_data_bits must be at most {INSTRUCTION_BYTES * 8}")

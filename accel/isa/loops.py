@@ -32,6 +32,12 @@ def indices(v: Values, base: str, outer: str, inner: str, uop: Index) -> Index:
     return (trips + uop) & INDEX_MASK
 
 
+def with_second_steps(v: Values) -> Values:
+    """Field values of REQUANT and the steps of its second operand in both loops, `res_out` and `res_in`."""
+    still = v.get("still", 0)
+    return {**v, "res_out": 1 if still else v["acc_out"], "res_in": 0 if still else v["acc_in"]}
+
+
 def check_range(depth: int, entries: Index, mem: Mem, index: int, word: str = "entry") -> None:
     """Raise Fault unless every entry, or what `word` says, lies below `depth`."""
     highest = int(entries.max())

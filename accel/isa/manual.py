@@ -28,6 +28,7 @@ over at the end are lost.
 Rules for programs, which no device needs to check:
 
 - Accesses of different units to one scratchpad entry or DRAM byte, one of them a write, are ordered by tokens.
+- All of `tab` counts as one entry: no REQUANT takes a table while a LOAD writes one.
 - An accumulator bank (entry index / (acc_depth / acc_banks)) has one read and one write port. COMPUTE reads and writes,
   OUTPUT reads (and writes with `dst=acc`), LOAD writes. Two reads or two writes of one bank in one cycle are the fault
   ACC_BANK, so units that use a bank alike are kept apart in time by tokens.
@@ -37,8 +38,8 @@ Rules for programs, which no device needs to check:
 MEMORIES = """\
 An entry is the unit of scratchpad indices. `inp` holds INP_LANES = BLOCK_IN * WGT_BITS / 8 int8 lanes, `wgt` a tile of
 WGT_BITS-bit weights [BLOCK_OUT][BLOCK_IN] (of 4 bits two to a byte, the earlier one in the low half), `acc` BLOCK_OUT
-int32 lanes, `out` BLOCK_OUT int8 lanes, `uop` one micro-op, `prm` BLOCK_OUT parameter records. Scratchpads keep their
-content between launches; what they hold after power-on is undefined.
+int32 lanes, `out` BLOCK_OUT int8 lanes, `uop` one micro-op, `prm` BLOCK_OUT parameter records, `tab` two results of a
+table. Scratchpads keep their content between launches; what they hold after power-on is undefined.
 
 Four neighbouring *lines* of `inp` can be read at once: a line is channel_align bytes, line l consists of the entries
 l * E to l * E + E - 1 with E = channel_align / INP_LANES, and lies in RAM l mod 4. Where output blocks are written and
@@ -136,19 +137,25 @@ Micro-ops take effect one after the other; the source index is not checked with 
         Op.REQUANT: """\
 ```
 for o in 0..iter_out-1, i in 0..iter_in-1:
-    y = acc[acc_base + o * acc_out + i * acc_in];  r = acc[res_base + o * acc_out + i * acc_in]
+    y = acc[acc_base + o * acc_out + i * acc_in];  r = acc[res_base + (o if still else o * acc_out + i * acc_in)]
     p = prm[prm_base + o * prm_out];               d = dst_base + o * dst_out + i * dst_in
     for each lane:
         scale:  t = wrap32(y + p.bias) * p.multiplier
         add:    t = wrap9(y - p.y_zero) * p.multiplier + wrap9(r - p.r_zero) * p.bias
+        mul:    t = wrap32(wrap9(y - p.y_zero) * p.multiplier) * wrap9(r - p.r_zero)
         result = clip(round_shift(t, p.shift) + zero_point, clip_lo, clip_hi)
         pass:   result = clip(wrap32(y + zero_point), clip_lo, clip_hi)
+        if table: result = tab[table - 1][result + 128]
     out[d] = result as int8, or acc[d] = result as int32, or the bytes of inp from part d on = result as int8
 ```
 Indices are added modulo 2^16. Vectors take effect one after the other, also where `dst=acc` writes what a later vector
 reads. The parameter entry steps in the outer loop only; `pass` reads none. `clip_lo` is at most `clip_hi`. With
 `dst=inp` the BLOCK_OUT bytes of a vector start at part d, a multiple of P (else SRAM_RANGE); other parts of an entry
-keep what they held. So a layer's result is the next layer's input without a way through DRAM.""",
+keep what they held. So a layer's result is the next layer's input without a way through DRAM.
+
+A table is 256 int8 numbers in 128 records of `tab`, the one for -128 first: any function of one number, at no cycle of
+its own. `table` is at most the number of tables (else ILLEGAL_FIELD). With `still` one vector of the second operand
+serves a whole inner loop.""",
         Op.FINISH: """\
 Every program ends with its only FINISH. It takes and gives no tokens.""",
     }
@@ -161,6 +168,9 @@ PRM_TEXT = """\
 A record is 128 bits; an entry of `prm` is BLOCK_OUT records, lane 0 first. Multipliers are the low
 MULTIPLIER_BITS+1 bits of their field, signed. A shift above 62 acts as 62. Bits that no field covers are ignored by
 devices and zero in programs."""
+
+TAB_TEXT = """\
+A record is 64 bits; 128 of them are a table. Bits that no field covers are ignored by devices and zero in programs."""
 
 ARITHMETIC = """\
 - `wrap32(v)`, `wrap9(v)`: the low 32 (9) bits as a two's complement number.

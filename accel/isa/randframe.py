@@ -9,7 +9,7 @@ import random
 
 from relay_hw.accel.isa.alu import AluOp
 from relay_hw.accel.isa.asm import random_bytes
-from relay_hw.accel.isa.config import TAPS, AccelConfig
+from relay_hw.accel.isa.config import TABLE_RECORD_BYTES, TAPS, AccelConfig
 from relay_hw.accel.isa.ordering import Access, TokenBuilder
 from relay_hw.accel.isa.program import Section, SectionKind, align
 from relay_hw.accel.isa.records import encode_prm, encode_uops
@@ -36,6 +36,7 @@ class ProgramFrame:
             mem: min(depth(config, mem), max(least, 512 // element_bytes(config, mem)))
             for mem, least in smallest.items()
         }
+        self.entries[Mem.TAB] = config.tab_depth
         self.bank_entries = min(config.acc_bank_depth, max(16, 512 // config.acc_bytes))
         # Micro-ops fit every mode: sources start output blocks, weights are masks of taps too.
         self.sources = range(0, 8, config.block_parts)
@@ -46,7 +47,8 @@ class ProgramFrame:
     def prologue(self) -> None:
         """Fill what is used of every scratchpad."""
         c = self.config
-        for mem, name in ((Mem.UOP, "uops"), (Mem.PRM, "prm"), (Mem.WGT, "weights"), (Mem.INP, "input")):
+        filled = ((Mem.UOP, "uops"), (Mem.PRM, "prm"), (Mem.WGT, "weights"), (Mem.INP, "input"), (Mem.TAB, "tables"))
+        for mem, name in filled[: 5 if c.tables else 4]:
             self._load_all(mem, 0, self.entries[mem], self.find(name).offset)
         for bank in range(c.acc_banks):
             size = self.bank_entries * c.acc_bytes
@@ -83,7 +85,13 @@ class ProgramFrame:
         """Entries that an instruction writes."""
         if mem is Mem.ACC:
             return self.bank(begin // self.config.acc_bank_depth)
+        if mem is Mem.TAB:
+            return self.tables(True)
         return Access(mem, begin, begin + entries, True)
+
+    def tables(self, writes: bool) -> Access:
+        """All tables: none is read while any of them is written."""
+        return Access(Mem.TAB, 0, self.config.tab_depth, writes)
 
     def _lay_out(self) -> None:
         c, rng = self.config, self.rng
@@ -103,6 +111,8 @@ class ProgramFrame:
         self._section("moves", SectionKind.UOPS, len(moves), moves.tobytes())
         self._section("prm", SectionKind.CONSTANTS, len(prm), prm)
         self._section("weights", SectionKind.WEIGHTS, weights, random_bytes(rng.randrange(1 << 30), weights))
+        tables = max(2048, c.tab_depth * TABLE_RECORD_BYTES)
+        self._section("tables", SectionKind.CONSTANTS, tables, random_bytes(rng.randrange(1 << 30), tables))
         self._section("input", SectionKind.INPUT, data, random_bytes(rng.randrange(1 << 30), data))
         self._section("middle", SectionKind.OUTPUT, 2048, None)
         self._section("result", SectionKind.OUTPUT, 2 * c.acc_banks * self._bank_out_bytes(), None)

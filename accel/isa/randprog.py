@@ -14,7 +14,7 @@ from relay_hw.accel.isa.ordering import Access
 from relay_hw.accel.isa.program import Program, Section, WindowPlan, align
 from relay_hw.accel.isa.randframe import DRAM, UOP_DST, ProgramFrame
 from relay_hw.accel.isa.rules import dram_extent
-from relay_hw.accel.isa.spec import Dst, Form, GemmMode, Mem, Nibble, Op
+from relay_hw.accel.isa.spec import TWO_OPERANDS, Dst, Form, GemmMode, Mem, Nibble, Op
 from relay_hw.accel.isa.state import element_bytes
 
 Pads = tuple[int, int, int, int]
@@ -59,7 +59,9 @@ class _Generator(ProgramFrame):
 
     def _load(self, mem: Mem | None = None) -> None:
         c, rng = self.config, self.rng
-        mem = rng.choice([Mem.INP, Mem.INP, Mem.WGT, Mem.ACC, Mem.ACC, Mem.UOP, Mem.PRM]) if mem is None else mem
+        if mem is None:
+            mems = [Mem.INP, Mem.INP, Mem.WGT, Mem.ACC, Mem.ACC, Mem.UOP, Mem.PRM, Mem.TAB]
+            mem = rng.choice(mems if c.tables else mems[:-1])
         if mem is Mem.INP and rng.randrange(2):
             self._load_planes()
             return
@@ -69,7 +71,8 @@ class _Generator(ProgramFrame):
         widening = {Mem.ACC: 4, Mem.WGT: 2}
         expand = rng.randrange(2) if mem in widening else 0
         names = {Mem.INP: ["input", "middle"], Mem.ACC: ["input", "middle"], Mem.WGT: ["weights", "input"]}
-        section = self.find(rng.choice(names.get(mem, ["uops" if mem is Mem.UOP else "prm"])))
+        names |= {Mem.UOP: ["uops"], Mem.PRM: ["prm"], Mem.TAB: ["tables"]}
+        section = self.find(rng.choice(names[mem]))
         begin, end = 0, self.bank_entries if mem is Mem.ACC else self.entries[mem]
         pads = mem is not Mem.UOP or rng.randrange(2) == 0
         if mem is Mem.ACC:
@@ -294,11 +297,16 @@ class _Generator(ProgramFrame):
             accesses.append(Access(Mem.PRM, v["prm_base"], v["prm_base"] + v["iter_out"], False))
         low, high = self._walk(v, ("acc_base", "acc_out", "acc_in"), 1, self.bank_entries)
         bank = rng.randrange(c.acc_banks)
-        if form is Form.ADD:
-            # The same steps as y, anywhere that keeps them inside.
-            v["res_base"] = v["acc_base"] - low + rng.randrange(self.bank_entries - (high - low) + 1)
+        if form in TWO_OPERANDS:
+            v["still"] = rng.randrange(2)
+            # A step of one in the outer loop, or the same steps as y, anywhere that keeps them inside.
+            first, reach = (0, v["iter_out"]) if v["still"] else (v["acc_base"] - low, high - low)
+            v["res_base"] = first + rng.randrange(self.bank_entries - reach + 1)
             accesses.append(self._place(v, "res_base", bank if c.acc_banks < 3 else None))
         accesses.append(self._place(v, "acc_base", bank))
+        if c.tables and rng.randrange(3) == 0:
+            v["table"] = rng.randrange(1, c.tables + 1)
+            accesses.append(self.tables(False))
         v["dst"] = rng.choice([Dst.OUT, Dst.OUT, Dst.INP, Dst.ACC]) if dst is None else dst
         accesses.append(self._requant_target(v))
         self.builder.add(Op.REQUANT, v, accesses)

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from relay_hw.accel.isa.config import TABLE_RESULTS
 from relay_hw.accel.isa.errors import EncodeError
 from relay_hw.accel.isa.fields import Field, Layout
-from relay_hw.accel.isa.spec import PRM, UOP
+from relay_hw.accel.isa.spec import PRM, TAB, UOP
 
 Bytes = NDArray[np.uint8]
 
@@ -53,6 +54,17 @@ def encode_prm(
 def decode_prm(data: Bytes) -> dict[str, NDArray[np.int64]]:
     """Fields of parameter records, int64 [lanes] each, from uint8 [lanes * 16]."""
     return _unpack(PRM, data)
+
+
+def encode_tables(results: NDArray[np.int8]) -> Bytes:
+    """uint8 [n * 1024] of n tables, int8 [n, 256]: the result for -128 first."""
+    return _pack(TAB, {"even": results[:, 0::2].reshape(-1), "odd": results[:, 1::2].reshape(-1)})
+
+
+def decode_tables(data: Bytes) -> NDArray[np.int8]:
+    """Tables, int8 [n, 256], from uint8 [n * 1024]."""
+    columns = _unpack(TAB, data)
+    return np.stack([columns["even"], columns["odd"]], axis=1).astype(np.int8).reshape(-1, TABLE_RESULTS)
 
 
 def _pack(layout: Layout, values: Mapping[str, ArrayLike]) -> Bytes:

@@ -36,6 +36,9 @@ def check_instruction(config: AccelConfig, op: Op, v: Values, index: int) -> Non
             if v["clip_lo"] > v["clip_hi"]:
                 what = f"requant.clip_hi must be at least clip_lo {v['clip_lo']}, not {v['clip_hi']}"
                 raise Fault(FaultCode.ILLEGAL_FIELD, index, what)
+            if v["table"] > config.tables:
+                what = f"requant.table must be at most {config.tables}, not {v['table']}"
+                raise Fault(FaultCode.ILLEGAL_FIELD, index, what)
         case Op.GATHER:
             _check_gather(config, v, index)
         case Op.FINISH:

@@ -23,17 +23,18 @@ from relay_hw.accel.isa.loops import (
     independent,
     indices,
     pieces,
+    with_second_steps,
 )
 from relay_hw.accel.isa.records import MAX_SHIFT
 from relay_hw.accel.isa.rules import check_instruction
-from relay_hw.accel.isa.spec import Dst, Form, Mem, Op, Rounding
+from relay_hw.accel.isa.spec import TWO_OPERANDS, Dst, Form, Mem, Op, Rounding
 from relay_hw.accel.isa.state import AccelState
 from relay_hw.accel.isa.transfer import gather, load, store
 
 # The parameter entry steps in the outer loop only.
 _REQUANT_STEPS = (
     ("acc_base", "acc_out", "acc_in"),
-    ("res_base", "acc_out", "acc_in"),
+    ("res_base", "res_out", "res_in"),
     ("dst_base", "dst_out", "dst_in"),
     ("prm_base", "prm_out", ""),
 )
@@ -43,7 +44,7 @@ _ONE = np.zeros((), np.int64)
 def requant(state: AccelState, v: Values, index: int) -> None:
     """The output stage: accumulator vectors to int8 vectors, in two nested loops, one after the other."""
     check_instruction(state.config, Op.REQUANT, v, index)
-    for piece in pieces(v, 1, _REQUANT_STEPS):
+    for piece in pieces(with_second_steps(v), 1, _REQUANT_STEPS):
         _requant_piece(state, piece, index)
 
 
@@ -67,7 +68,7 @@ SEMANTICS: Mapping[Op, Callable[[AccelState, Values, int], None]] = MappingProxy
 def _requant_piece(state: AccelState, v: Values, index: int) -> None:
     form, config = Form(v["form"]), state.config
     y_index = indices(v, "acc_base", "acc_out", "acc_in", _ONE)
-    r_index = indices(v, "res_base", "acc_out", "acc_in", _ONE) if form is Form.ADD else y_index
+    r_index = indices(v, "res_base", "res_out", "res_in", _ONE) if form in TWO_OPERANDS else y_index
     dst_index = indices(v, "dst_base", "dst_out", "dst_in", _ONE)
     prm_index = indices({**v, "prm_in": 0}, "prm_base", "prm_out", "prm_in", _ONE)
     check_range(config.acc_depth, y_index, Mem.ACC, index)
@@ -104,10 +105,16 @@ def _to_acc(state: AccelState, v: Values, form: Form, places: tuple[Index, Index
 
 
 def _lanes(state: AccelState, v: Values, form: Form, y_index: Index, r_index: Index, prm_index: Index) -> Index:
-    """int64 [trips, trips, block_out] results, clipped to int8."""
+    """int64 [trips, trips, block_out] results, clipped to int8, and what the table makes of them."""
+    lanes = _clip(v, _rounded(state, v, form, y_index, r_index, prm_index))
+    return state.tab[v["table"] - 1][lanes + 128].astype(np.int64) if v["table"] else lanes
+
+
+def _rounded(state: AccelState, v: Values, form: Form, y_index: Index, r_index: Index, prm_index: Index) -> Index:
+    """int64 [trips, trips, block_out] results before they are clipped."""
     y = np.take(state.acc, y_index, axis=0).astype(np.int64)
     if form is Form.PASS:
-        return _clip(v, arith.wrap32(y + v["zero_point"]))
+        return arith.wrap32(y + v["zero_point"])
     prm = np.take(state.prm, prm_index, axis=0).astype(np.int64)
     bias, word = prm[..., 0], prm[..., 2]
     bits = state.config.multiplier_bits + 1
@@ -116,13 +123,24 @@ def _lanes(state: AccelState, v: Values, form: Form, y_index: Index, r_index: In
         case Form.SCALE:
             total = arith.wrap32(y + bias) * multiplier
         case Form.ADD:
-            r = np.take(state.acc, r_index, axis=0).astype(np.int64)
-            y_part = arith.sign_extend(y - arith.sign_extend(word >> 8, 8), 9) * multiplier
-            total = y_part + arith.sign_extend(r - arith.sign_extend(word >> 16, 8), 9) * arith.sign_extend(bias, bits)
+            y_part, r = _operands(state, y, r_index, word)
+            total = y_part * multiplier + r * arith.sign_extend(bias, bits)
+        case Form.MUL:
+            y_part, r = _operands(state, y, r_index, word)
+            total = arith.wrap32(y_part * multiplier) * r
         case _:
             assert_never(form)
     shift = np.minimum(word & 0xFF, MAX_SHIFT)
-    return _clip(v, arith.round_shift(total, shift, Rounding(v["rounding"])) + v["zero_point"])
+    return arith.round_shift(total, shift, Rounding(v["rounding"])) + v["zero_point"]
+
+
+def _operands(state: AccelState, y: Index, r_index: Index, word: Index) -> tuple[Index, Index]:
+    """Both operands without their zero points, 9 bits each."""
+    r = np.take(state.acc, r_index, axis=0).astype(np.int64)
+    return (
+        arith.sign_extend(y - arith.sign_extend(word >> 8, 8), 9),
+        arith.sign_extend(r - arith.sign_extend(word >> 16, 8), 9),
+    )
 
 
 def _clip(v: Values, lanes: Index) -> Index:

@@ -46,9 +46,14 @@ ALU_SLOTS: Mapping[AluOp, Slots] = MappingProxyType(
 TENSOR_SLOTS: Mapping[AluOp, Slots] = MappingProxyType(
     {op: Slots(2, groups=slots.groups) for op, slots in ALU_SLOTS.items() if not ALU_OPS[op].needs_imm}
 )
-# Of one vector of REQUANT: addition reads two.
+# Of one vector of REQUANT: addition and product read two.
 VECTOR_SLOTS: Mapping[Form, Slots] = MappingProxyType(
-    {Form.SCALE: Slots(0, groups=1), Form.ADD: Slots(0, groups=2), Form.PASS: Slots(0, groups=1)}
+    {
+        Form.SCALE: Slots(0, groups=1),
+        Form.ADD: Slots(0, groups=2),
+        Form.PASS: Slots(0, groups=1),
+        Form.MUL: Slots(0, groups=2),
+    }
 )
 
 

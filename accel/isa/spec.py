@@ -15,7 +15,7 @@ from relay_hw.accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES
 from relay_hw.accel.isa.errors import EncodeError, FaultCode
 from relay_hw.accel.isa.fields import Field, Layout
 
-ISA_VERSION = 4
+ISA_VERSION = 5
 DEVICE_MAGIC = 0x57484C52  # "RLHW" in memory order
 
 
@@ -49,6 +49,7 @@ class Mem(IntEnum):
     OUT = 3
     UOP = 4
     PRM = 5
+    TAB = 6
 
 
 class Rounding(IntEnum):
@@ -86,6 +87,11 @@ class Form(IntEnum):
     SCALE = 0
     ADD = 1
     PASS = 2
+    MUL = 3
+
+
+# Forms with a second operand.
+TWO_OPERANDS = frozenset({Form.ADD, Form.MUL})
 
 
 class Dst(IntEnum):
@@ -249,9 +255,10 @@ REQUANT = Instruction(
         INSTRUCTION_BYTES * 8,
         _COMMON
         + (
-            Field("form", _w(0, 8), 2, "scale, add or pass", enum=Form),
+            Field("form", _w(0, 8), 2, "scale, add, pass or mul", enum=Form),
             Field("dst", _w(0, 10), 2, "write out, acc (int8 widened to int32), or inp", enum=Dst),
             Field("rounding", _w(0, 12), 2, "rounding of the shift", enum=Rounding),
+            Field("still", _w(0, 14), 1, "the second operand stays in the inner loop and steps by one in the outer"),
             Field("zero_point", _w(0, 16), 8, "added after the shift", signed=True),
             Field("prm_out", _w(0, 24), 8, "parameter step of the outer loop"),
         )
@@ -259,7 +266,7 @@ REQUANT = Instruction(
         + (
             Field("acc_base", _w(3), 16, "first accumulator entry (y)"),
             Field("dst_base", _w(3, 16), 16, "first destination entry"),
-            Field("res_base", _w(4), 16, "form add: first accumulator entry of the second operand (r)"),
+            Field("res_base", _w(4), 16, "add, mul: first accumulator entry of the second operand (r)"),
             Field("prm_base", _w(4, 16), 16, "first parameter entry"),
             Field("acc_out", _w(5), 16, "accumulator step of the outer loop, both operands"),
             Field("acc_in", _w(5, 16), 16, "accumulator step of the inner loop, both operands"),
@@ -267,9 +274,10 @@ REQUANT = Instruction(
             Field("dst_in", _w(6, 16), 16, "destination step of the inner loop"),
             Field("clip_lo", _w(7), 8, "lower bound of the result", signed=True),
             Field("clip_hi", _w(7, 8), 8, "upper bound of the result; at least clip_lo", signed=True),
+            Field("table", _w(7, 16), 8, "0, or one more than the table that the result goes through"),
         ),
     ),
-    "The output stage: bias, per-channel multiplier, rounding shift, zero point, clip; or residual add.",
+    "The output stage: bias, multiplier, rounding shift, zero point, clip; or residual add, product; and a table.",
 )
 
 FINISH = Instruction(
@@ -327,10 +335,21 @@ PRM = Layout(
     128,
     (
         Field("bias", 0, 32, "form scale: bias; form add: multiplier of r", signed=True),
-        Field("multiplier", 32, 32, "form scale: multiplier; form add: multiplier of y", signed=True),
+        Field("multiplier", 32, 32, "form scale, mul: multiplier; form add: multiplier of y", signed=True),
         Field("shift", 64, 8, "right shift, 0 to 62"),
-        Field("y_zero", 72, 8, "form add: zero point of y", signed=True),
-        Field("r_zero", 80, 8, "form add: zero point of r", signed=True),
+        Field("y_zero", 72, 8, "form add, mul: zero point of y", signed=True),
+        Field("r_zero", 80, 8, "form add, mul: zero point of r", signed=True),
+    ),
+)
+
+
+# Two results of a table; a table is 128 of these, the result for -128 first.
+TAB = Layout(
+    "tab",
+    64,
+    (
+        Field("even", 0, 8, "result for an even number", signed=True),
+        Field("odd", 8, 8, "result for the odd number behind it", signed=True),
     ),
 )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.accel.isa.config import SEMAPHORES, UOP_BYTES, AccelConfig
+from relay_hw.accel.isa.config import SEMAPHORES, TABLE_RECORD_BYTES, TABLE_RESULTS, UOP_BYTES, AccelConfig
 from relay_hw.accel.isa.spec import Mem
 
 
@@ -17,7 +17,7 @@ class AccelState:
 
     inp: int8 [inp_depth, inp_lanes]; wgt: int8 [wgt_depth, block_out, bytes of block_in weights];
     acc: int32 [acc_depth, block_out]; out: int8 [out_depth, block_out]; uop: uint64 [uop_depth];
-    prm: int32 [prm_depth, block_out, 4].
+    prm: int32 [prm_depth, block_out, 4]; tab: int8 [tables, 256], a copy.
     Scratchpads keep their content between launches; semaphores start every launch at zero.
     """
 
@@ -59,6 +59,12 @@ class AccelState:
     def prm(self) -> NDArray[np.int32]:
         return self.scratch[Mem.PRM].view(np.int32).reshape(-1, self.config.block_out, 4)
 
+    @property
+    def tab(self) -> NDArray[np.int8]:
+        """Tables: the result of number n is at n + 128."""
+        records = self.scratch[Mem.TAB].view(np.int8).reshape(-1, TABLE_RECORD_BYTES)
+        return records[:, :2].reshape(-1, TABLE_RESULTS)
+
 
 def element_bytes(config: AccelConfig, mem: Mem) -> int:
     """Bytes of one entry of a scratchpad."""
@@ -75,6 +81,8 @@ def element_bytes(config: AccelConfig, mem: Mem) -> int:
             return UOP_BYTES
         case Mem.PRM:
             return config.prm_bytes
+        case Mem.TAB:
+            return TABLE_RECORD_BYTES
 
 
 def depth(config: AccelConfig, mem: Mem) -> int:
@@ -92,6 +100,8 @@ def depth(config: AccelConfig, mem: Mem) -> int:
             return config.uop_depth
         case Mem.PRM:
             return config.prm_depth
+        case Mem.TAB:
+            return config.tab_depth
 
 
 def scratch_bytes(config: AccelConfig, mem: Mem) -> int:

@@ -8,6 +8,7 @@ mem/vta_ram_beat.v
 mem/vta_ram_cols.v
 mem/vta_ram_out.v
 mem/vta_scratchpads.v
+mem/vta_tables.v
 mem/vta_wgt_mem.v
 vta_alu_lane.v
 vta_alu_mul.v

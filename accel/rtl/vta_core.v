@@ -23,6 +23,7 @@ module vta_core #(
     parameter OUT_DEPTH         = 1024,
     parameter UOP_DEPTH         = 512,
     parameter PRM_DEPTH         = 64,
+    parameter TABLES            = 0,
     // Lanes of the output stage: 1 to BLOCK_OUT
     parameter OUT_LANES         = 2,
     // Bits of a multiplier without its sign: 8 to 31
@@ -98,8 +99,10 @@ module vta_core #(
   localparam MAX_1 = (INP_BEATS > WGT_BEATS) ? INP_BEATS : WGT_BEATS;
   localparam MAX_2 = (ACC_BEATS > PRM_BEATS) ? ACC_BEATS : PRM_BEATS;
   localparam MAX_3 = (OUT_BEATS > UOP_BEATS) ? OUT_BEATS : UOP_BEATS;
+  localparam TAB_BEATS = TABLES * `VTA_TABLE_RECORDS * `VTA_TABLE_RECORD_BYTES / BUS;
   localparam MAX_4 = (MAX_2 > MAX_3) ? MAX_2 : MAX_3;
-  localparam MAX_BEATS = (MAX_1 > MAX_4) ? MAX_1 : MAX_4;
+  localparam MAX_5 = (MAX_1 > MAX_4) ? MAX_1 : MAX_4;
+  localparam MAX_BEATS = (MAX_5 > TAB_BEATS) ? MAX_5 : TAB_BEATS;
   localparam PLACE_W = (MAX_BEATS > 512) ? $clog2(MAX_BEATS) + 1 : 10;
   localparam BEATS_W = (PLACE_W > 18) ? PLACE_W : 18;
   // GATHER may read a row of an image for each beat of INP
@@ -206,6 +209,7 @@ module vta_core #(
       .OUT_DEPTH    (OUT_DEPTH),
       .UOP_DEPTH    (UOP_DEPTH),
       .PRM_DEPTH    (PRM_DEPTH),
+      .TABLES       (TABLES),
       .AXI_DATA_BITS(AXI_DATA_BITS),
       .LINE         (LINE),
       .BURST_BEATS  (BURST_BEATS),
@@ -378,6 +382,7 @@ module vta_core #(
       .OUT_DEPTH      (OUT_DEPTH),
       .UOP_DEPTH      (UOP_DEPTH),
       .PRM_DEPTH      (PRM_DEPTH),
+      .TABLES         (TABLES),
       .OUT_LANES      (OUT_LANES),
       .MULTIPLIER_BITS(MULTIPLIER_BITS),
       .AXI_DATA_BITS  (AXI_DATA_BITS),

@@ -20,6 +20,7 @@ module vta_decode #(
     parameter OUT_DEPTH     = 1024,
     parameter UOP_DEPTH     = 512,
     parameter PRM_DEPTH     = 64,
+    parameter TABLES        = 0,
     parameter AXI_DATA_BITS = 64,
     // Bytes of a line of INP
     parameter LINE          = 16,
@@ -56,6 +57,7 @@ module vta_decode #(
   localparam [31:0] OUT_BEATS = OUT_DEPTH * OUT_B / BUS;
   localparam [31:0] UOP_BEATS = UOP_DEPTH * UOP_B / BUS;
   localparam [31:0] PRM_BEATS = PRM_DEPTH * PRM_B / BUS;
+  localparam [31:0] TAB_BEATS = TABLES * `VTA_TABLE_RECORDS * `VTA_TABLE_RECORD_BYTES / BUS;
   localparam [31:0] TWICE_BEATS = WGT_DEPTH * WGT_B / TWICE;
   localparam [31:0] WIDE_BEATS = ACC_DEPTH * ACC_B / WIDE;
   // logarithms: beats an element (0 where a beat holds several), elements a beat (0 where an element takes several)
@@ -68,6 +70,7 @@ module vta_decode #(
   localparam [31:0] OUT_MUL = (OUT_B > BUS) ? $clog2(OUT_B / BUS) : 0;
   localparam [31:0] OUT_DIV = (OUT_B > BUS) ? 0 : $clog2(BUS / OUT_B);
   localparam [31:0] UOP_DIV = $clog2(BUS / UOP_B);
+  localparam [31:0] TAB_DIV = $clog2(BUS / `VTA_TABLE_RECORD_BYTES);
   localparam [31:0] PRM_MUL = $clog2(PRM_B / BUS);
   localparam [31:0] TWICE_MUL = (WGT_B > TWICE) ? $clog2(WGT_B / TWICE) : 0;
   localparam [31:0] TWICE_DIV = (WGT_B > TWICE) ? 0 : $clog2(TWICE / WGT_B);
@@ -152,6 +155,9 @@ module vta_decode #(
       `VTA_MEM_PRM: begin
         first = entry << PRM_MUL;  capacity = PRM_BEATS;
       end
+      `VTA_MEM_TAB: begin
+        first = entry >> TAB_DIV;  step = (32'd1 << TAB_DIV) - 32'd1;  capacity = TAB_BEATS;
+      end
       default: mem_bad = 1'b1;
     endcase
     if (wide && mem != `VTA_MEM_ACC && mem != `VTA_MEM_WGT) mem_bad = 1'b1;
@@ -197,8 +203,8 @@ module vta_decode #(
   wire alu_bad = !LEGAL_OPS[alu_op] || (IMM_OPS[alu_op] && !insn_i[`VTA_ALU_USE_IMM]);
   wire signed [7:0] clip_lo = insn_i[`VTA_REQUANT_CLIP_LO];
   wire signed [7:0] clip_hi = insn_i[`VTA_REQUANT_CLIP_HI];
-  wire form_bad = insn_i[`VTA_REQUANT_FORM] > `VTA_FORM_PASS || insn_i[`VTA_REQUANT_DST] > `VTA_DST_INP
-      || clip_lo > clip_hi;
+  wire form_bad = insn_i[`VTA_REQUANT_DST] > `VTA_DST_INP || clip_lo > clip_hi
+      || {24'd0, insn_i[`VTA_REQUANT_TABLE]} > TABLES;
   wire uops_bad = insn_i[`VTA_GEMM_UOP_BEGIN] >= insn_i[`VTA_GEMM_UOP_END]
       || {16'd0, insn_i[`VTA_GEMM_UOP_END]} > UOP_DEPTH;
 

@@ -21,6 +21,7 @@ module vta_dispatch #(
     parameter OUT_DEPTH     = 1024,
     parameter UOP_DEPTH     = 512,
     parameter PRM_DEPTH     = 64,
+    parameter TABLES        = 0,
     parameter AXI_DATA_BITS = 64,
     // Bytes of a line of INP
     parameter LINE          = 16,
@@ -171,6 +172,7 @@ module vta_dispatch #(
       .OUT_DEPTH    (OUT_DEPTH),
       .UOP_DEPTH    (UOP_DEPTH),
       .PRM_DEPTH    (PRM_DEPTH),
+      .TABLES       (TABLES),
       .AXI_DATA_BITS(AXI_DATA_BITS),
       .LINE         (LINE),
       .BEATS_W      (BEATS_W)

@@ -19,6 +19,7 @@ module vta_exec #(
     parameter OUT_DEPTH       = 1024,
     parameter UOP_DEPTH       = 512,
     parameter PRM_DEPTH       = 64,
+    parameter TABLES          = 0,
     parameter OUT_LANES       = 2,
     parameter MULTIPLIER_BITS = 31,
     parameter AXI_DATA_BITS   = 64,
@@ -137,6 +138,9 @@ module vta_exec #(
   wire [5:0] o_rgroup;
   wire [OUT_LANES*32-1:0] o_rdata;
   wire [OUT_LANES*128-1:0] prm;
+  wire tab_re;
+  wire [3:0] tab_number;
+  wire [OUT_LANES*8-1:0] tab_value, tab;
   wire [BLOCK_OUT*8-1:0] o_wdata;
 
   vta_output #(
@@ -146,6 +150,7 @@ module vta_exec #(
       .ACC_DEPTH      (ACC_DEPTH),
       .OUT_DEPTH      (OUT_DEPTH),
       .PRM_DEPTH      (PRM_DEPTH),
+      .TABLES         (TABLES),
       .OUT_LANES      (OUT_LANES),
       .MULTIPLIER_BITS(MULTIPLIER_BITS)
   ) u_output (
@@ -165,6 +170,10 @@ module vta_exec #(
       .prm_re_o    (prm_re),
       .prm_raddr_o (prm_raddr),
       .prm_i       (prm),
+      .tab_re_o    (tab_re),
+      .tab_number_o(tab_number),
+      .tab_value_o (tab_value),
+      .tab_i       (tab),
       .waddr_o     (o_waddr),
       .wdata_o     (o_wdata),
       .out_we_o    (out_we),
@@ -192,6 +201,7 @@ module vta_exec #(
       .OUT_DEPTH    (OUT_DEPTH),
       .UOP_DEPTH    (UOP_DEPTH),
       .PRM_DEPTH    (PRM_DEPTH),
+      .TABLES       (TABLES),
       .OUT_LANES    (OUT_LANES),
       .AXI_DATA_BITS(AXI_DATA_BITS),
       .FACTORS      (FACTORS),
@@ -229,6 +239,10 @@ module vta_exec #(
       .prm_re_i     (prm_re),
       .prm_raddr_i  (prm_raddr),
       .prm_o        (prm),
+      .tab_re_i     (tab_re),
+      .tab_number_i (tab_number),
+      .tab_value_i  (tab_value),
+      .tab_o        (tab),
       .o_waddr_i    (o_waddr),
       .o_wdata_i    (o_wdata),
       .out_we_i     (out_we),

@@ -18,7 +18,9 @@ module vta_output #(
     parameter OUT_DEPTH       = 1024,
     parameter PRM_DEPTH       = 64,
     parameter OUT_LANES       = 2,
-    parameter MULTIPLIER_BITS = 31
+    parameter MULTIPLIER_BITS = 31,
+    // Tables of 256 results, 0: none
+    parameter TABLES          = 0
 ) (
     input  wire                     clk_i,
     input  wire                     rst_ni,
@@ -38,6 +40,11 @@ module vta_output #(
     output wire                     prm_re_o,
     output wire [             15:0] prm_raddr_o,
     input  wire [OUT_LANES*128-1:0] prm_i,
+    // tables: results are looked up while they are computed, and what the table has is there in the next cycle
+    output wire                     tab_re_o,
+    output wire [              3:0] tab_number_o,
+    output wire [  OUT_LANES*8-1:0] tab_value_o,
+    input  wire [  OUT_LANES*8-1:0] tab_i,
     // vector writes; the accumulator widens the bytes
     output wire [             15:0] waddr_o,
     output wire [  BLOCK_OUT*8-1:0] wdata_o,
@@ -81,6 +88,7 @@ module vta_output #(
   wire [ 7:0] zero_0;
   wire [ 7:0] lo_0;
   wire [ 7:0] hi_0;
+  wire [ 7:0] table_0;
   wire [15:0] set_0;
   wire [31:0] index_0;
   wire [15:0] prm_0;
@@ -126,6 +134,7 @@ module vta_output #(
       .zero_point_o (zero_0),
       .clip_lo_o    (lo_0),
       .clip_hi_o    (hi_0),
+      .table_o      (table_0),
       .set_o        (set_0),
       .index_o      (index_0),
       .fault_o      (fault_o)
@@ -146,10 +155,15 @@ module vta_output #(
   reg [7:1] to_acc_q;
   reg [7:1] to_inp_q;
   reg       second_1_q;
+  reg [3:1] times_q;  // second slot of form mul
+  reg [4:1] keeps_q;  // first slot of form add
   reg [1:0] form_1_q;
   reg [7:0] pass_zero_q;
   // rounding, zero point, bounds
   reg [25:0] tail_1_q, tail_2_q, tail_3_q, tail_4_q, tail_5_q, tail_6_q, tail_7_q;
+  // one more than the table that the result goes through; in stage 8 whether it does
+  reg [4:0] table_1_q, table_2_q, table_3_q, table_4_q, table_5_q, table_6_q, table_7_q;
+  reg       looked_up_q;
 
   // What writes: destination, tokens, instruction.  Slots that write are GROUPS cycles apart or more, so that as many
   // stages share one register; the first takes over what comes into them.
@@ -213,7 +227,8 @@ module vta_output #(
     if (!rst_ni) {into_acc_q, into_out_q} <= 2'd0;
     else {into_acc_q, into_out_q} <= {writes_6 && to_acc_q[6], writes_7 && !to_acc_q[7] && !to_inp_q[7]};
 
-  wire ends_0 = form_0 != `VTA_FORM_ADD || second_0;
+  wire ends_0 = !form_0[0] || second_0;
+  wire [4:0] number_0 = (TABLES == 0) ? 5'd0 : table_0[4:0];
   wire [7:0] zero_point_0 = (form_0 == `VTA_FORM_PASS) ? 8'd0 : zero_0;
 
   // busy_q: an instruction is here, or a slot in stages 1 to 8
@@ -236,6 +251,8 @@ module vta_output #(
       ends_q   <= {ends_q[7:1], ends_0};
       writes_q <= {writes_q[7:1], vector_last_0};
       last_q   <= {last_q[7:1], insn_last_0};
+      times_q  <= {times_q[2:1], form_0 == `VTA_FORM_MUL && second_0};
+      keeps_q  <= {keeps_q[3:1], form_0 == `VTA_FORM_ADD && !second_0};
       to_acc_q <= {to_acc_q[6:1], to_acc_0};
       to_inp_q <= {to_inp_q[6:1], to_inp_0};
     end
@@ -244,17 +261,24 @@ module vta_output #(
       form_1_q   <= form_0;
       tail_1_q   <= {rounding_0, zero_point_0, lo_0, hi_0};
       pass_zero_q <= zero_0;
+      table_1_q  <= number_0;
     end
-    if (valid_q[1]) tail_2_q <= tail_1_q;
-    if (valid_q[2]) tail_3_q <= tail_2_q;
-    if (valid_q[3]) tail_4_q <= tail_3_q;
-    if (valid_q[4]) tail_5_q <= tail_4_q;
-    if (valid_q[5]) tail_6_q <= tail_5_q;
-    if (valid_q[6]) tail_7_q <= tail_6_q;
+    if (valid_q[1]) {table_2_q, tail_2_q} <= {table_1_q, tail_1_q};
+    if (valid_q[2]) {table_3_q, tail_3_q} <= {table_2_q, tail_2_q};
+    if (valid_q[3]) {table_4_q, tail_4_q} <= {table_3_q, tail_3_q};
+    if (valid_q[4]) {table_5_q, tail_5_q} <= {table_4_q, tail_4_q};
+    if (valid_q[5]) {table_6_q, tail_6_q} <= {table_5_q, tail_5_q};
+    if (valid_q[6]) {table_7_q, tail_7_q} <= {table_6_q, tail_6_q};
   end
 
   wire [7:1] enable = {valid_q[7:5] & ends_q[7:5], valid_q[4:1]};
-  wire [GROUP_BITS-1:0] result;
+  wire [GROUP_BITS-1:0] plain, plain_d;
+  wire [GROUP_BITS-1:0] result = looked_up_q ? tab_i : plain;
+  wire [4:0] number_7 = table_7_q - 5'd1;
+  assign tab_re_o     = enable[7] && |table_7_q;
+  assign tab_number_o = number_7[3:0];
+  assign tab_value_o  = plain_d;
+  always @(posedge clk_i) if (enable[7]) looked_up_q <= |table_7_q;
 
   generate
     for (i = 0; i < OUT_LANES; i = i + 1) begin : g_lane
@@ -267,14 +291,16 @@ module vta_output #(
           .prm_i       (prm_i[i*128+:128]),
           .form_i      (form_1_q),
           .second_i    (second_1_q),
+          .times_i     (times_q[3:2]),
           .pass_zero_i (pass_zero_q),
           .acc_i       (acc_i[i*32+:32]),
-          .keep_i      (!ends_q[4]),
+          .keep_i      (keeps_q[4]),
           .rounding_i  (tail_6_q[25:24]),
           .zero_point_i(tail_7_q[23:16]),
           .clip_lo_i   (tail_7_q[15:8]),
           .clip_hi_i   (tail_7_q[7:0]),
-          .result_o    (result[i*8+:8])
+          .result_d_o  (plain_d[i*8+:8]),
+          .result_o    (plain[i*8+:8])
       );
     end
 
@@ -303,7 +329,7 @@ module vta_output #(
   assign {waddr_o, set_o, done_index_o} = writer_q[(SHARES-1)*WRITER_W+:WRITER_W];
   assign idle_o       = !busy_q;
 
-  wire unused = &{1'b0, tail_7_q, ends_q, next_in, base};
+  wire unused = &{1'b0, tail_7_q, ends_q, next_in, base, table_0, number_7};
 endmodule
 
 `resetall

@@ -1,5 +1,6 @@
 // Loop walk of the output stage: turns a REQUANT instruction into slots, one a cycle.
-// Contract: a vector takes BLOCK_OUT / OUT_LANES slots, form add twice as many (per lane group first y, then r).
+// Contract: a vector takes BLOCK_OUT / OUT_LANES slots, forms add and mul twice as many (per lane group first y,
+// then r).
 // An index outside its scratchpad raises fault_o instead of a slot.  hold_i keeps the slot for a later cycle.
 // If this cycle's slot leaves, or an instruction starts, the slot of the next cycle reads entry next_in_o, or with
 // at_end_o the first one of insn_i.
@@ -52,6 +53,7 @@ module vta_output_walk #(
     output wire [  7:0] zero_point_o,
     output wire [  7:0] clip_lo_o,
     output wire [  7:0] clip_hi_o,
+    output wire [  7:0] table_o,
     output wire [ 15:0] set_o,
     output wire [ 31:0] index_o,
     output wire         fault_o
@@ -102,6 +104,7 @@ module vta_output_walk #(
   assign zero_point_o  = insn_q[`VTA_REQUANT_ZERO_POINT];
   assign clip_lo_o     = insn_q[`VTA_REQUANT_CLIP_LO];
   assign clip_hi_o     = insn_q[`VTA_REQUANT_CLIP_HI];
+  assign table_o       = insn_q[`VTA_REQUANT_TABLE];
   assign set_o         = insn_q[`VTA_INSN_SET];
   assign index_o       = index_q;
 
@@ -110,18 +113,20 @@ module vta_output_walk #(
   // both cases are worked out, and it chooses at the end.
   wire        move = !active_q || slot_valid_o;
   wire        next_vector = at_end_q || vector_last_q;
-  wire        is_add = form_o == `VTA_FORM_ADD;
+  // the forms with two operands are odd
+  wire        is_two = form_o[0];
 
   // inside of a vector: the next slot
-  wire        second_in = is_add && !second_q;
-  wire [ 5:0] group_in = (!is_add || second_q) ? group_q + 6'd1 : group_q;
-  wire        vector_last_in = (!is_add || second_in) && group_in == LAST_GROUP[5:0];
+  wire        second_in = is_two && !second_q;
+  wire [ 5:0] group_in = (!is_two || second_q) ? group_q + 6'd1 : group_q;
+  wire        vector_last_in = (!is_two || second_in) && group_in == LAST_GROUP[5:0];
   wire        second_d = !next_vector && second_in;
   wire [ 5:0] group_d = next_vector ? 6'd0 : group_in;
 
   // the first slot of a vector: whether it is the last one too, in this instruction and in the one that comes
-  wire        single = GROUPS == 1 && !is_add;
-  wire        single_i = GROUPS == 1 && insn_i[`VTA_REQUANT_FORM] != `VTA_FORM_ADD;
+  wire        single = GROUPS == 1 && !is_two;
+  wire [ 1:0] form_i = insn_i[`VTA_REQUANT_FORM];
+  wire        single_i = GROUPS == 1 && !form_i[0];
   wire        vector_last_d = at_end_q ? single_i : vector_last_q ? single : vector_last_in;
 
   // the next vector
@@ -130,7 +135,8 @@ module vta_output_walk #(
   wire        row_last_d = at_end_q ? once_i[0] : row_last_n;
   wire        out_last_d = at_end_q ? once_i[1] : out_last_n;
   wire [15:0] acc_row_n = row_last_q ? acc_next_q : acc_row_q;
-  wire [15:0] res_n = acc_next_q + apart_q;
+  wire [15:0] res_still = res_q + {15'd0, row_last_q};
+  wire [15:0] res_n = insn_q[`VTA_REQUANT_STILL] ? res_still : acc_next_q + apart_q;
   wire [15:0] dst_from = row_last_q ? dst_row_q : dst_q;
   wire [15:0] dst_step = row_last_q ? insn_q[`VTA_REQUANT_DST_OUT] : insn_q[`VTA_REQUANT_DST_IN];
   wire [15:0] dst_n = dst_from + dst_step;
@@ -159,7 +165,7 @@ module vta_output_walk #(
         `VTA_DST_INP: dst_bad = {16'd0, dst} >= INP_PARTS || |(dst & PART_MASK);
         default: dst_bad = {16'd0, dst} >= OUT_DEPTH;
       endcase
-      acc_bad = {16'd0, acc} >= ACC_DEPTH || (form == `VTA_FORM_ADD && {16'd0, res} >= ACC_DEPTH);
+      acc_bad = {16'd0, acc} >= ACC_DEPTH || (form[0] && {16'd0, res} >= ACC_DEPTH);
       prm_bad = form != `VTA_FORM_PASS && {16'd0, prm} >= PRM_DEPTH;
       outside = acc_bad || prm_bad || dst_bad;
     end
@@ -222,7 +228,7 @@ module vta_output_walk #(
       end
     end
 
-  wire unused = &{1'b0, insn_q};
+  wire unused = &{1'b0, insn_q, form_i};
 endmodule
 
 `resetall

@@ -1,6 +1,6 @@
 // One lane of the output stage: parameters, operand, product, sum, rounding shift in two steps, zero point and clip.
-// Contract: en_i qualifies the stage in front of each register.  Form add comes as two slots, y then r, and is summed
-// in stage 4; only its second slot goes further.
+// Contract: en_i qualifies the stage in front of each register.  Forms add and mul come as two slots, y then r: summed
+// in stage 4, or the first product multiplied by r in stage 3; only the second slot goes further.
 // Latency: 7 edges from prm_i and 6 from acc_i to result_o.  Throughput: one slot a cycle.
 `resetall
 `timescale 1ns / 1ps
@@ -20,6 +20,8 @@ module vta_requant_lane #(
     input  wire [  1:0] form_i,
     input  wire         second_i,
     input  wire [  7:0] pass_zero_i,
+    // stages 2 and 3: the slot is the second of form mul, whose operand multiplies the product before it
+    input  wire [  3:2] times_i,
     // stage 2
     input  wire [ 31:0] acc_i,
     // stage 4: the slot is the first of form add
@@ -30,6 +32,7 @@ module vta_requant_lane #(
     input  wire [  7:0] zero_point_i,
     input  wire [  7:0] clip_lo_i,
     input  wire [  7:0] clip_hi_i,
+    output wire [  7:0] result_d_o,  // what result_o will be, in stage 7
     output wire [  7:0] result_o
 );
   localparam M_W = MULTIPLIER_BITS + 1;
@@ -58,7 +61,7 @@ module vta_requant_lane #(
           multiplier_1_q <= multiplier[M_W-1:0];
           shift_1_q      <= shift;
         end
-        `VTA_FORM_ADD: begin
+        `VTA_FORM_ADD, `VTA_FORM_MUL: begin
           addend_q       <= {{24{pass_zero_i[7]}}, ~zero};
           addend_q[8]    <= !zero[7];
           narrow_q       <= 1'b1;
@@ -73,7 +76,7 @@ module vta_requant_lane #(
         end
       endcase
 
-  // stage 2: operand, of form add 9 bits, and the shift as far as it matters; stage 3: product; stage 4: sum of the two
+  // stage 2: operand, of forms add and mul 9 bits, and the shift as far as it matters; stage 3: product; stage 4: sum of the two
   // products of form add
   function [31:0] operand;
     input [31:0] acc, addend;
@@ -88,16 +91,18 @@ module vta_requant_lane #(
   endfunction
 
   reg  [ 31:0] operand_q;
-  wire signed [P_W-1:0] operand_x = {{M_W{operand_q[31]}}, operand_q};
-  wire signed [P_W-1:0] multiplier_x = {{32{multiplier_2_q[M_W-1]}}, multiplier_2_q};
   reg  [P_W-1:0] product_q;
+  wire [ 31:0] operand_d = operand(acc_i, addend_q, narrow_q);
+  wire [ 31:0] factor = times_i[3] ? product_q[31:0] : operand_q;
+  wire signed [P_W-1:0] operand_x = {{M_W{factor[31]}}, factor};
+  wire signed [P_W-1:0] multiplier_x = {{32{multiplier_2_q[M_W-1]}}, multiplier_2_q};
   reg  [P_W-1:0] kept_q;
   reg  [P_W-1:0] total_q;
 
   always @(posedge clk_i) begin
     if (en_i[2]) begin
-      operand_q      <= operand(acc_i, addend_q, narrow_q);
-      multiplier_2_q <= multiplier_1_q;
+      operand_q      <= operand_d;
+      multiplier_2_q <= times_i[2] ? operand_d[M_W-1:0] : multiplier_1_q;
       shift_2_q      <= (shift_1_q > 8'd62) ? 6'd62 : shift_1_q[5:0];
     end
     if (en_i[3]) begin
@@ -197,7 +202,9 @@ module vta_requant_lane #(
   reg  [10:0] floor_q;
   reg         round_up_q;
   reg  [ 7:0] result_q;
-  assign result_o = result_q;
+  wire [ 7:0] result_d = clipped(floor_q, round_up_q, zero_point_i, clip_lo_i, clip_hi_i);
+  assign result_d_o = result_d;
+  assign result_o   = result_q;
 
   always @(posedge clk_i) begin
     if (en_i[5]) begin
@@ -206,7 +213,7 @@ module vta_requant_lane #(
       shift_5_q <= shift_4_q[2:0];
     end
     if (en_i[6]) {round_up_q, floor_q} <= fine(sign_q, sticky_q, beyond_q, window_q, shift_5_q, rounding_i);
-    if (en_i[7]) result_q <= clipped(floor_q, round_up_q, zero_point_i, clip_lo_i, clip_hi_i);
+    if (en_i[7]) result_q <= result_d;
   end
 
   wire unused = &{1'b0, prm_i, bias, multiplier};

@@ -20,6 +20,7 @@ module vta_top #(
     parameter OUT_DEPTH         = 1024,
     parameter UOP_DEPTH         = 512,
     parameter PRM_DEPTH         = 64,
+    parameter TABLES            = 2,
     // Lanes of the output stage: 1 to BLOCK_OUT
     parameter OUT_LANES         = 1,
     // Bits of a multiplier without its sign: 8 to 31
@@ -148,6 +149,9 @@ module vta_top #(
     if (INP_DEPTH * INP_LANES < 64 || INP_DEPTH * INP_LANES < 4 * BLOCK_OUT || INP_DEPTH * INP_LANES * 2 < AXI_DATA_BITS)
     begin : g_inp_lines
       ERROR_INP_DEPTH_must_be_at_least_four_lines u_param_error ();
+    end
+    if (TABLES != 0 && TABLES != 2 && TABLES != 4 && TABLES != 8 && TABLES != 16) begin : g_table_count
+      ERROR_TABLES_must_be_0_or_a_power_of_two_from_2_to_16 u_param_error ();
     end
     if (PRM_DEPTH * (BLOCK_OUT / OUT_LANES) > 65536) begin : g_prm_groups
       ERROR_PRM_DEPTH_times_BLOCK_OUT_by_OUT_LANES_must_be_at_most_65536 u_param_error ();
@@ -279,6 +283,7 @@ module vta_top #(
       .OUT_DEPTH        (OUT_DEPTH),
       .UOP_DEPTH        (UOP_DEPTH),
       .PRM_DEPTH        (PRM_DEPTH),
+      .TABLES           (TABLES),
       .OUT_LANES        (LANES),
       .MULTIPLIER_BITS  (MULTIPLIER_BITS),
       .AXI_DATA_BITS    (AXI_DATA_BITS),

@@ -99,10 +99,10 @@ def disasm_command(args: Namespace, console: Console) -> int:
 
 
 def isa_command(args: Namespace, console: Console) -> int:
-    """Print the instruction set: fields of instructions, micro-ops and parameter records; registers."""
+    """Print the instruction set: fields of instructions, micro-ops, parameter records and tables; registers."""
     from relay_hw.accel.isa import spec
 
-    layouts = {row.name: row.layout for row in spec.INSTRUCTIONS} | {"uop": spec.UOP, "prm": spec.PRM}
+    layouts = {row.name: row.layout for row in spec.INSTRUCTIONS} | {"uop": spec.UOP, "prm": spec.PRM, "tab": spec.TAB}
     if args.name is not None and args.name not in layouts:
         raise InputError(one_of("instruction", layouts, args.name))
     chosen = {name: layout for name, layout in layouts.items() if args.name in (None, name)}

@@ -64,7 +64,7 @@ def _check_range(name: str, what: str, given: int, low: int, high: int) -> None:
         raise TypeCheckError(f"{what} of {name} must be in [{low}, {high}], not {given}")
 
 
-def _check_output(name: str, attrs: RequantizeAttrs | AddAttrs) -> None:
+def _check_output(name: str, attrs: RequantizeAttrs | AddAttrs | MulAttrs) -> None:
     if attrs.rounding not in ROUNDINGS:
         raise TypeCheckError(one_of(f"rounding of {name}", ROUNDINGS, attrs.rounding))
     _check_range(name, "multiplier_bits", attrs.multiplier_bits, 1, 31)
@@ -225,6 +225,100 @@ def add(
 
 
 @dataclass(frozen=True, slots=True)
+class MulAttrs(Attrs):
+    multiplier: int
+    shift: int
+    y_zero_point: int = 0
+    r_zero_point: int = 0
+    zero_point: int = 0
+    rounding: str = "half_up"
+    a_min: int = -128
+    a_max: int = 127
+    multiplier_bits: int = 22
+
+
+# Bits of a multiplier whose product with a number of 9 bits fits 32 bits.
+MUL_MULTIPLIER_BITS = 22
+
+
+@rule("fixed.mul", 2)
+def _mul_type(attrs: MulAttrs, y: TensorType, r: TensorType) -> Type:
+    name = "fixed.mul"
+    for ty in (y, r):
+        if ty.dtype != "int8":
+            raise TypeCheckError(f"the arguments of {name} must be int8, not {ty.dtype}")
+    one = (1, *y.shape[1:2], *[1] * (y.rank - 2))
+    if y.rank != r.rank or not (all(map(same_dim, y.shape, r.shape)) or all(map(same_dim, one, r.shape))):
+        raise TypeCheckError(
+            f"the second argument of {name} must have the shape of the first one or a number for each channel, "
+            f"not {show(r)} beside {show(y)}"
+        )
+    _check_output(name, attrs)
+    _check_range(name, "multiplier_bits", attrs.multiplier_bits, 1, MUL_MULTIPLIER_BITS)
+    _check_range(name, "multiplier", attrs.multiplier, 0, 2**attrs.multiplier_bits - 1)
+    for what in ("y_zero_point", "r_zero_point"):
+        _check_range(name, what, getattr(attrs, what), -128, 127)
+    _check_range(name, "shift", attrs.shift, 0, 62)
+    return y
+
+
+def _mul(attrs: MulAttrs, values: Sequence[Array], result: Type) -> Array:
+    y, r = (np.asarray(value).astype(np.int64) for value in values)
+    total = (y - attrs.y_zero_point) * attrs.multiplier * (r - attrs.r_zero_point)
+    scaled = round_shift(total, attrs.shift, attrs.rounding) + attrs.zero_point
+    return np.clip(scaled, attrs.a_min, attrs.a_max).astype(np.int8)
+
+
+MUL = Op(
+    "fixed.mul",
+    2,
+    _mul_type,
+    _mul,
+    attrs_type=MulAttrs,
+    pattern=FusionPattern.BROADCAST,
+    traits=ELEMENTWISE,
+    doc="clip(((y - y_zero_point) * multiplier * (r - r_zero_point) rounded >> shift) + zero_point)",
+)
+
+
+def mul(lhs: Expr, rhs: Expr, **numbers: AnyValue) -> Call:
+    """int8 `lhs` times int8 `rhs` of its shape, or with one number for each channel, scaled to int8.
+
+    `numbers`: fields of MulAttrs by name.
+    """
+    return call(MUL, (lhs, rhs), MulAttrs(**numbers))
+
+
+@rule("fixed.table", 2)
+def _table_type(attrs: Attrs | None, data: TensorType, table: TensorType) -> Type:
+    for what, ty in (("data", data), ("table", table)):
+        if ty.dtype != "int8":
+            raise TypeCheckError(f"the {what} of fixed.table must be int8, not {ty.dtype}")
+    if table.shape != (256,):
+        raise TypeCheckError(f"the table of fixed.table must have 256 numbers, not {show_shape(table.shape)}")
+    return data
+
+
+def _table(attrs: Attrs | None, values: Sequence[Array], result: Type) -> Array:
+    return np.asarray(values[1])[np.asarray(values[0]).astype(np.int64) + 128]
+
+
+TABLE = Op(
+    "fixed.table",
+    2,
+    _table_type,
+    _table,
+    pattern=FusionPattern.ELEMWISE,
+    doc="table[data + 128]: any function of one int8 number",
+)
+
+
+def table(data: Expr, table: Expr) -> Call:
+    """What `table`, int8 [256] with the result for -128 first, has for each number of int8 `data`."""
+    return call(TABLE, (data, table))
+
+
+@dataclass(frozen=True, slots=True)
 class SumPool2DAttrs(Attrs):
     pool_size: tuple[int, ...]
     strides: tuple[int, ...] = (1, 1)
@@ -334,4 +428,4 @@ def conv2d_transpose(
     return call(CONV2D_TRANSPOSE, (data, weight), attrs)
 
 
-OPS = (REQUANTIZE, ADD, SUM_POOL2D, CONV2D_TRANSPOSE)
+OPS = (REQUANTIZE, ADD, MUL, TABLE, SUM_POOL2D, CONV2D_TRANSPOSE)

@@ -20,7 +20,7 @@ from relay_hw.accel.isa.state import depth
 from relay_hw.accel.isa.stream import Instr, decode_instructions
 from relay_hw.accel.isa.tensors import slot_bytes
 from relay_hw.errors import TensorizeError
-from relay_hw.tensorize.emit.footprint import DRAM, Access, UopMemory, accesses
+from relay_hw.tensorize.emit.footprint import DRAM, Access, Cells, UopMemory, accesses
 
 WRITABLE = (SectionKind.OUTPUT, SectionKind.SCRATCH)
 Last = NDArray[np.int32]
@@ -219,18 +219,24 @@ class _Hazards:
 
     def _check_order(self, index: int, access: Access) -> None:
         """Earlier instructions of other units that conflict must be over."""
-        unit, known = _unit(self._body, index), self._known[index]
+        unit, known, cells = _unit(self._body, index), self._known[index], self._together(access)
         tables = [self._written] + ([self._read] if access.write else [])
         for other in Unit:
             if other is unit:
                 continue
             for table in tables:
-                last = table[access.memory][other, access.cells]
+                last = table[access.memory][other, cells]
                 worst = int(last.max())
                 if worst > known[other]:
-                    cell = int(access.cells[int(last.argmax())])
+                    cell = int(cells[int(last.argmax())])
                     verb = "writes" if access.write else "reads"
                     raise self._error(index, f"must wait for {self._name(worst)} before it {verb} {access.name} {cell}")
+
+    def _together(self, access: Access) -> Cells:
+        """The cells whose users must take turns: tables are looked up by the port that LOAD writes them through."""
+        if access.memory is Mem.TAB:
+            return np.arange(self._config.tab_depth, dtype=np.int64)
+        return access.cells
 
     def _check_ports(self, index: int, use: _Use) -> None:
         unit, known = _unit(self._body, index), self._known[index]

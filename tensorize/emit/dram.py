@@ -90,6 +90,7 @@ SECTION_OF: dict[Mem, tuple[str, SectionKind]] = {
     Mem.UOP: ("uops", SectionKind.UOPS),
     Mem.WGT: ("weights", SectionKind.WEIGHTS),
     Mem.PRM: ("constants", SectionKind.CONSTANTS),
+    Mem.TAB: ("tables", SectionKind.CONSTANTS),
 }
 
 

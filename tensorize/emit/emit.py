@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.config import TABLE_RECORDS, AccelConfig
 from relay_hw.accel.isa.spec import Op
 from relay_hw.tensorize.access import touches
 from relay_hw.tensorize.commands import Key
@@ -62,6 +62,9 @@ def _line(written: Written, addresses: Mapping[Key, int], config: AccelConfig) -
     for name, ref in command.refs.items():
         entries[name] = addresses[ref.key] + ref.offset
         values[name] = entries[name] * ref.scale + ref.part
+    if "table" in command.refs:
+        # REQUANT counts tables, and 0 is none.
+        values["table"] = entries["table"] // TABLE_RECORDS + 1
     ranges = tuple(
         Range(t.space, entries[t.field] + t.begin, entries[t.field] + t.end, t.write) for t in touches(command, config)
     )

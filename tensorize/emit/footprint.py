@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.accel.isa.config import UOP_BYTES, AccelConfig
+from relay_hw.accel.isa.config import TABLE_RECORD_BYTES, UOP_BYTES, AccelConfig
 from relay_hw.accel.isa.program import Program
 from relay_hw.accel.isa.spec import Dst, Form, GemmMode, Mem, Op
 from relay_hw.accel.isa.state import depth
@@ -102,6 +102,7 @@ def entry_bytes(config: AccelConfig, mem: Mem) -> int:
         Mem.OUT: lanes_out,
         Mem.UOP: UOP_BYTES,
         Mem.PRM: 16 * lanes_out,
+        Mem.TAB: TABLE_RECORD_BYTES,
     }[mem]
 
 
@@ -277,8 +278,11 @@ def _requant(index: int, v: Values, config: AccelConfig) -> tuple[Access, ...]:
     zero = np.zeros(1, np.int64)
     target = {Dst.OUT: Mem.OUT, Dst.ACC: Mem.ACC, Dst.INP: Mem.INP}[Dst(v["dst"])]
     found = [Access(Mem.ACC, _sum(v, "acc", "acc_base", zero), False)]
-    if v["form"] == Form.ADD:
-        found.append(Access(Mem.ACC, _sum(v, "acc", "res_base", zero), False))
+    if v["form"] in (Form.ADD, Form.MUL):
+        apart = {**v, "acc_out": 1, "acc_in": 0} if v["still"] else v
+        found.append(Access(Mem.ACC, _sum(apart, "acc", "res_base", zero), False))
+    if v["table"]:
+        found.append(Access(Mem.TAB, 128 * (v["table"] - 1) + np.arange(128, dtype=np.int64), False))
     if v["form"] != Form.PASS:
         steps = np.arange(v["iter_out"], dtype=np.int64) * v["prm_out"]
         found.append(Access(Mem.PRM, np.unique(v["prm_base"] + steps), False))

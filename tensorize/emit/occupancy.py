@@ -31,7 +31,7 @@ def occupancy(program: Program, config: AccelConfig) -> dict[Mem, Lives]:
     that uses an entry is NOBODY where nothing does.
     """
     uops = UopMemory(program, config)
-    pads = {mem: _Pad(depth(config, mem)) for mem in Mem}
+    pads = {mem: _Pad(size) for mem in Mem if (size := depth(config, mem))}
     if program.resident is not None:
         for index, (op, values) in enumerate(_body(decode_instructions(program.resident.data or b""))):
             for mem, access in _on_chip(accesses(index, op, values, uops.words, config)):

@@ -101,6 +101,8 @@ def _memories(config: AccelConfig, window_bytes: int) -> dict[Space, _Memory]:
     memories = {Space(mem): _Memory(depth(config, mem), 1, False) for mem in Mem if mem is not Mem.ACC}
     # A bank of the accumulator belongs to one unit at a time.
     memories[Space.ACC] = _Memory(config.acc_banks, config.acc_bank_depth, True)
+    # A table cannot be looked up while any of them is written.
+    memories[Space.TAB] = _Memory(1, max(1, config.tab_depth), False)
     granule = config.granule_bytes
     memories[Space.DRAM] = _Memory(-(-window_bytes // granule), granule, False)
     return memories

@@ -5,15 +5,30 @@ In: sizes in pixels and bytes. Out: `Command` values.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Final
 
-from relay_hw.accel.isa.config import AccelConfig
+import numpy as np
+
+from relay_hw.accel.isa.config import TABLE_RECORDS, TABLE_RESULTS, AccelConfig
+from relay_hw.accel.isa.records import encode_tables
 from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
-from relay_hw.tensorize.commands import LOOP_LIMIT, Axis, Command, InstructionLoops, Key, Ref, Uop, fit_loops
-from relay_hw.tensorize.kernel import AddStage, Requantize, Window
+from relay_hw.tensorize.commands import (
+    LOOP_LIMIT,
+    Axis,
+    Buffer,
+    Command,
+    InstructionLoops,
+    Key,
+    Ref,
+    Step,
+    Uop,
+    fit_loops,
+)
+from relay_hw.tensorize.kernel import AddStage, KernelSpec, Requantize, Table, Window, kernel_tables
 from relay_hw.tensorize.tiles.geometry import Grid, Source, span_of
 
 Part = tuple[int, int]
@@ -155,6 +170,29 @@ def _instruction(
     return Command(op, fields, moved, uops)
 
 
+def table_refs(table: Table | None) -> dict[str, Ref]:
+    """What a REQUANT refers to for its results to go through `table`."""
+    return {} if table is None else {"table": Ref(_table_key(table))}
+
+
+def with_tables(steps: Iterable[Step], kernel: KernelSpec) -> Iterator[Step]:
+    """Steps with a buffer for each table that their commands refer to."""
+    tables = {_table_key(table): table for table in kernel_tables(kernel)}
+    for step in steps:
+        used = dict.fromkeys(command.refs["table"].key for command in step.commands if "table" in command.refs)
+        yield replace(step, buffers=(*step.buffers, *(_table_buffer(tables[key]) for key in used))) if used else step
+
+
+def _table_buffer(table: Table) -> Buffer:
+    records = encode_tables(np.frombuffer(table, np.int8).reshape(1, TABLE_RESULTS))
+    return Buffer(_table_key(table), Mem.TAB, TABLE_RECORDS, data=records.tobytes())
+
+
+def _table_key(table: Table) -> Key:
+    """Equal tables are one buffer, whichever layers they belong to."""
+    return ("tab", sha256(table).hexdigest()[:16])
+
+
 def scale_fields(stage: Requantize, dst: Dst) -> dict[str, int]:
     """REQUANT fields of a requantization."""
     return {
@@ -181,7 +219,7 @@ def add_fields(stage: AddStage) -> dict[str, int]:
 
 def add_commands(stage: AddStage, acc: Ref, res: Ref, out: Ref, prm: Ref, entries: int) -> tuple[Command, ...]:
     """REQUANT of `entries` consecutive entries of both operands."""
-    refs = {"acc_base": acc, "res_base": res, "dst_base": out, "prm_base": prm}
+    refs = {"acc_base": acc, "res_base": res, "dst_base": out, "prm_base": prm, **table_refs(stage.table)}
     return looped(Op.REQUANT, add_fields(stage), refs, [Axis(entries, {"acc": 1, "dst": 1})])
 
 

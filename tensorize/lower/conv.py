@@ -26,6 +26,7 @@ from relay_hw.tensorize.lower.common import (
     looped,
     scale_fields,
     store_tile,
+    table_refs,
     tile_transfer,
 )
 from relay_hw.tensorize.target import Target
@@ -248,7 +249,7 @@ def _output(layer: _Layer, at: _Position, acc: Key, visits: Visits) -> tuple[lis
     fields = scale_fields(kernel.requantize, Dst.OUT if kernel.residual is None else Dst.ACC)
     lead = Axis(blocks, {"acc": 1, "dst": 1, "prm": 1})
     pixels = Axis(at.pixels, {"acc": blocks, "dst": blocks})
-    refs = {"acc_base": Ref(acc), "dst_base": dst, "prm_base": Ref(prm)}
+    refs = {"acc_base": Ref(acc), "dst_base": dst, "prm_base": Ref(prm), **table_refs(kernel.requantize.table)}
     commands = list(looped(Op.REQUANT, fields, refs, [pixels], lead))
     if kernel.residual is not None:
         res = layer.key("res", *where)

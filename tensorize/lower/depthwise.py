@@ -16,7 +16,17 @@ from relay_hw.accel.isa.spec import Dst, Form, GemmMode, Mem, Nibble, Op
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.kernel import ConvKernel, Int8, PoolKernel
 from relay_hw.tensorize.layout import requantize_records
-from relay_hw.tensorize.lower.common import LayerId, Outputs, Part, Under, load_patch, looped, scale_fields, store_tile
+from relay_hw.tensorize.lower.common import (
+    LayerId,
+    Outputs,
+    Part,
+    Under,
+    load_patch,
+    looped,
+    scale_fields,
+    store_tile,
+    table_refs,
+)
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.depthwise import (
     DepthwiseShape,
@@ -299,7 +309,7 @@ def _output(layer: _Layer, at: _At, rows: Part, acc: Key, prm: Key) -> tuple[Buf
     else:
         lead = Axis(blocks, {"acc": 1, "dst": 1, "prm": 1})
         pixels = Axis(rows[1] * at.cols[1], {"acc": blocks, "dst": blocks})
-        refs["prm_base"] = Ref(prm)
+        refs |= {"prm_base": Ref(prm), **table_refs(stage.table)}
         commands = list(looped(Op.REQUANT, scale_fields(stage, Dst.OUT), refs, [pixels], lead))
     place = (at.rows[0] + rows[0], rows[1])
     commands.append(

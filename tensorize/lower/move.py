@@ -15,7 +15,7 @@ from relay_hw.errors import TensorizeError
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step
 from relay_hw.tensorize.kernel import Move, MoveKernel
 from relay_hw.tensorize.layout import pixel_bytes
-from relay_hw.tensorize.lower.common import LayerId, Outputs, looped, tile_transfer
+from relay_hw.tensorize.lower.common import LayerId, Outputs, looped, table_refs, tile_transfer
 from relay_hw.tensorize.tiles.choose import EXTENT_LIMIT, chunk_sizes
 from relay_hw.tensorize.tiles.geometry import Grid, bank_round, parts
 from relay_hw.tensorize.tiles.sizes import MoveTile, OutputTile
@@ -68,9 +68,8 @@ def _step(layer: LayerId, kernel: MoveKernel, move: Move, tile: Outputs, config:
     refs = {"dram": Ref(tensors[move.source], begin), "sram": Ref(acc)}
     load = Command(Op.LOAD, {"mem": Mem.ACC, "expand": 1, **values}, refs)
     fields = {"form": Form.PASS, "dst": Dst.OUT, "clip_lo": kernel.bounds[0], "clip_hi": kernel.bounds[1]}
-    passed = looped(
-        Op.REQUANT, fields, {"acc_base": Ref(acc), "dst_base": Ref(out)}, [Axis(entries, {"acc": 1, "dst": 1})]
-    )
+    refs = {"acc_base": Ref(acc), "dst_base": Ref(out), **table_refs(kernel.table)}
+    passed = looped(Op.REQUANT, fields, refs, [Axis(entries, {"acc": 1, "dst": 1})])
     values, begin = tile_transfer(config, own, _target(kernel, move, config))
     store = Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensors[-1], begin), "sram": Ref(out)})
     buffers = (

@@ -14,7 +14,17 @@ from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step
 from relay_hw.tensorize.kernel import PoolKernel, PoolKind, Requantize
 from relay_hw.tensorize.layout import requantize_records
-from relay_hw.tensorize.lower.common import LayerId, Outputs, Part, Under, load_patch, looped, scale_fields, store_tile
+from relay_hw.tensorize.lower.common import (
+    LayerId,
+    Outputs,
+    Part,
+    Under,
+    load_patch,
+    looped,
+    scale_fields,
+    store_tile,
+    table_refs,
+)
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.geometry import PoolShape, bank_round, parts, pool_shape
 from relay_hw.tensorize.tiles.sizes import PoolTile, pool_by_loop, pool_patch
@@ -131,5 +141,5 @@ def _output(layer: _Layer, rows: Part, cols: Part, blocks: Part, acc: Key, out: 
         fields = {"form": Form.PASS, "dst": Dst.OUT, "clip_lo": INT8[0], "clip_hi": INT8[1]}
         return looped(Op.REQUANT, fields, refs, [*axes, Axis(count, {"acc": 1, "dst": 1})])
     lead = Axis(count, {"acc": 1, "dst": 1, "prm": 1})
-    refs["prm_base"] = Ref(_prm(layer, blocks))
+    refs |= {"prm_base": Ref(_prm(layer, blocks)), **table_refs(stage.table)}
     return looped(Op.REQUANT, scale_fields(stage, Dst.OUT), refs, axes, lead)

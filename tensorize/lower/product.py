@@ -15,7 +15,7 @@ from relay_hw.errors import TensorizeError
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.kernel import ProductKernel, SwapKernel
 from relay_hw.tensorize.layout import pixel_bytes, requantize_records
-from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, scale_fields, transfer
+from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, scale_fields, table_refs, transfer
 from relay_hw.tensorize.tiles.choose import PAD_LIMIT, chunk_sizes
 from relay_hw.tensorize.tiles.geometry import bank_round, parts
 from relay_hw.tensorize.tiles.sizes import OutputTile
@@ -96,7 +96,7 @@ def _product(
     commands = list(looped(Op.GEMM, {"overwrite": 1}, refs, axes, uops=uops))
     lead = Axis(blocks[1], {"acc": 1, "dst": 1, "prm": 1})
     pixels = Axis(rows[1], {"acc": blocks[1], "dst": blocks[1]})
-    refs = {"acc_base": Ref(acc), "dst_base": Ref(out), "prm_base": Ref(prm)}
+    refs = {"acc_base": Ref(acc), "dst_base": Ref(out), "prm_base": Ref(prm), **table_refs(kernel.requantize.table)}
     commands += looped(Op.REQUANT, scale_fields(kernel.requantize, Dst.OUT), refs, [pixels], lead)
     begin = (head * kernel.target.width + rows[0]) * result + blocks[0] * config.out_bytes
     values = transfer(config, Runs(rows[1], 1, blocks[1] * config.out_bytes, result))

@@ -9,6 +9,7 @@ from relay_hw.tensorize.kernel import (
     ConvKernel,
     KernelSpec,
     MoveKernel,
+    MulKernel,
     PoolKernel,
     ProductKernel,
     SelectKernel,
@@ -17,6 +18,7 @@ from relay_hw.tensorize.kernel import (
 )
 from relay_hw.tensorize.lower.add import add_total
 from relay_hw.tensorize.lower.move import choose_move
+from relay_hw.tensorize.lower.mul import choose_mul
 from relay_hw.tensorize.lower.product import choose_product
 from relay_hw.tensorize.lower.select import choose_select
 from relay_hw.tensorize.match.composite import match
@@ -54,6 +56,8 @@ def plan_tile(kernel: KernelSpec, config: Target) -> Tile:
             return choose_product(kernel, config)
         case PoolKernel():
             return _pool_tile(kernel, config)
+        case MulKernel():
+            return choose_mul(kernel, config)
         case AddKernel():
             return choose_add(add_total(kernel, config), config)
 

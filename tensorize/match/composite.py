@@ -21,6 +21,7 @@ from relay_hw.tensorize.kernel import (
     KernelSpec,
     Move,
     MoveKernel,
+    MulKernel,
     PoolKernel,
     PoolKind,
     ProductKernel,
@@ -76,6 +77,10 @@ def match(composite: Function, config: AccelConfig) -> Matched:
             return reader.move()
         case "clip":
             return reader.clip()
+        case "table":
+            return reader.table()
+        case "mul":
+            return reader.mul()
         case "batch_matmul":
             return reader.product()
         case "max_pool2d":
@@ -94,17 +99,18 @@ class _Reader(Reader):
 
     def conv_or_dense(self) -> Matched:
         """[pad] conv2d or [flatten] dense, requantize, [add]."""
-        call = self._call(self.composite.body)
+        body, table = self._through_table(self.composite.body)
+        call = self._call(body)
         if self._name(call) == "reshape":
             return self._dense_to_image(call)
         if self._name(call) != "fixed.add":
-            stage, core = self._requantize(call)
+            stage, core = self._requantize(self.composite.body)
             return self._core(core, stage, None, None)
         sides = [side for side in call.args if isinstance(side, Call)]
         others = [side for side in call.args if isinstance(side, Var)]
         need(len(sides) == 1 and len(others) == 1, "fixed.add must add one parameter to the requantized sum", call)
         stage, core = self._requantize(sides[0])
-        return self._core(core, stage, self._add_stage(call, swapped=call.args[0] is others[0]), others[0])
+        return self._core(core, stage, self._add_stage(call, call.args[0] is others[0], table), others[0])
 
     def _dense_to_image(self, call: Call) -> Matched:
         """A dense layer whose vector becomes an image [1, C, H, W]: its units in the order of the image's bytes."""
@@ -155,11 +161,22 @@ class _Reader(Reader):
         image = self._image(self.composite.params[param])
         bounds = (max(ceil(call.attrs.a_min), INT8_MIN), min(floor(call.attrs.a_max), INT8_MAX))
         need(bounds[0] <= bounds[1], f"clip must leave an int8 value, not {bounds[0]} to {bounds[1]}", call)
+        shape = var_type(self.composite.params[param]).static_shape
+        return Matched(MoveKernel((image,), image, (self._copy(image),), bounds), (param,), shape)
+
+    def table(self) -> Matched:
+        """A table on its own: a copy whose values go through it."""
+        body, table = self._through_table(self.composite.body)
+        param = self._param(body, self.composite.body)
+        image = self._image(self.composite.params[param])
+        shape = var_type(self.composite.params[param]).static_shape
+        return Matched(MoveKernel((image,), image, (self._copy(image),), table=table), (param,), shape)
+
+    def _copy(self, image: Image) -> Move:
+        """All of an activation, to the same places."""
         pixel = pixel_bytes(image, self.config)
         size = (image.height, image.width, pixel // self.config.channel_align)
-        move = Move(0, 0, image.width * pixel, pixel, size, (0, 0), (1, 1), 0)
-        shape = var_type(self.composite.params[param]).static_shape
-        return Matched(MoveKernel((image,), image, (move,), bounds), (param,), shape)
+        return Move(0, 0, image.width * pixel, pixel, size, (0, 0), (1, 1), 0)
 
     def product(self) -> Matched:
         """batch_matmul of two parameters, requantize."""
@@ -191,11 +208,23 @@ class _Reader(Reader):
 
     def add(self) -> Matched:
         """fixed.add of two parameters."""
-        call = self._call(self.composite.body, "fixed.add")
+        body, table = self._through_table(self.composite.body)
+        call = self._call(body, "fixed.add")
         first, second = (self._param(arg, call) for arg in call.args)
         left, right = (var_type(self.composite.params[number]).static_shape for number in (first, second))
         need(left == right, f"operands of fixed.add must have one shape, not {left} and {right}", call)
-        kernel = AddKernel(self._image(self.composite.params[first]), self._add_stage(call, swapped=False))
+        kernel = AddKernel(self._image(self.composite.params[first]), self._add_stage(call, False, table))
+        return Matched(kernel, (first, second), left)
+
+    def mul(self) -> Matched:
+        """fixed.mul of two parameters, of which the second may be one pixel; [table]."""
+        body, table = self._through_table(self.composite.body)
+        call = self._call(body, "fixed.mul")
+        first, second = (self._param(arg, call) for arg in call.args)
+        left, right = (var_type(self.composite.params[number]).static_shape for number in (first, second))
+        still = left != right
+        need(not still or right == (1, left[1], 1, 1), f"operands must be one shape or one pixel, not {right}", call)
+        kernel = MulKernel(self._image(self.composite.params[first]), self._mul_stage(call, table), still)
         return Matched(kernel, (first, second), left)
 
     def _core(self, call: Expr, stage: Stage, added: AddStage | None, residual: Var | None) -> Matched:

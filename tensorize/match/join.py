@@ -22,13 +22,11 @@ from relay_hw.tensorize.kernel import (
 from relay_hw.tensorize.layout import pixel_bytes
 from relay_hw.tensorize.match.region import LayerSpec, Region
 
-INT8 = (-128, 127)
-
 
 def join_in_place(region: Region, config: AccelConfig) -> Region:
     """Leave out every copy of a whole activation that one layer computes and nothing else reads."""
     for number, layer in enumerate(region.layers):
-        if isinstance(layer.kernel, MoveKernel) and layer.kernel.bounds == INT8:
+        if isinstance(layer.kernel, MoveKernel) and layer.kernel.only_moves:
             region = _join(region, number, config)
     return region
 
@@ -36,7 +34,7 @@ def join_in_place(region: Region, config: AccelConfig) -> Region:
 def read_in_place(region: Region, config: AccelConfig) -> Region:
     """Leave out every copy that makes an activation of one part of another, where only windows read it."""
     for number, layer in enumerate(region.layers):
-        if isinstance(layer.kernel, MoveKernel) and layer.kernel.bounds == INT8:
+        if isinstance(layer.kernel, MoveKernel) and layer.kernel.only_moves:
             region = _read(region, number, config)
     return region
 

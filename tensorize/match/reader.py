@@ -16,7 +16,7 @@ from relay_hw.accel.isa.spec import Rounding
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Array, Attrs, Call, Constant, Expr, Function, Op, Var
 from relay_hw.support.names import one_of
-from relay_hw.tensorize.kernel import AddStage, Image, Requantize
+from relay_hw.tensorize.kernel import AddStage, Image, MulStage, Requantize, Table
 from relay_hw.tensorize.layout import image_of
 from relay_hw.tensorize.match.reading import INT8_MAX, INT8_MIN, Stage, need, per_channel, var_type
 
@@ -31,8 +31,17 @@ class Reader:
     config: AccelConfig
 
     def _requantize(self, expr: Expr) -> tuple[Stage, Expr]:
+        expr, table = self._through_table(expr)
         call = self._call(expr, "fixed.requantize")
-        return Stage(call.attrs, call), call.args[0]
+        return Stage(call.attrs, call, table), call.args[0]
+
+    def _through_table(self, expr: Expr) -> tuple[Expr, Table | None]:
+        """What goes through a table, and the table; an expression without one as it is."""
+        if not isinstance(expr, Call) or self._name(expr) != "fixed.table":
+            return expr, None
+        sentence = f"configuration {self.config.name} must have tables for fixed.table, not none"
+        need(self.config.tables > 0, sentence, expr)
+        return expr.args[0], self._constant(expr.args[1], "table", "int8", 1).tobytes()
 
     def _scale(self, stage: Stage, channels: int, at: Expr, axis: int = 1) -> Requantize:
         attrs, call = stage.attrs, stage.call
@@ -43,9 +52,9 @@ class Reader:
         self._check_multipliers(multiplier.tolist(), call)
         need(shift.min() >= 0 and shift.max() <= MAX_SHIFT, f"shift must be 0 to {MAX_SHIFT}, not {shift.max()}", call)
         rounding, zero, low, high = self._bounds(attrs, call)
-        return Requantize(bias.astype(np.int64), multiplier, shift, zero, rounding, low, high)
+        return Requantize(bias.astype(np.int64), multiplier, shift, zero, rounding, low, high, stage.table)
 
-    def _add_stage(self, call: Call, swapped: bool) -> AddStage:
+    def _add_stage(self, call: Call, swapped: bool, table: Table | None = None) -> AddStage:
         a = call.attrs
         self._check_multipliers((a.y_multiplier, a.r_multiplier), call)
         need(0 <= a.shift <= MAX_SHIFT, f"shift must be 0 to {MAX_SHIFT}, not {a.shift}", call)
@@ -55,7 +64,15 @@ class Reader:
         y, r = (a.y_multiplier, a.y_zero_point), (a.r_multiplier, a.r_zero_point)
         if swapped:
             y, r = r, y
-        return AddStage(y[0], r[0], a.shift, y[1], r[1], zero_point, rounding, low, high)
+        return AddStage(y[0], r[0], a.shift, y[1], r[1], zero_point, rounding, low, high, table)
+
+    def _mul_stage(self, call: Call, table: Table | None) -> MulStage:
+        a = call.attrs
+        self._check_multipliers((a.multiplier,), call)
+        need(0 <= a.shift <= MAX_SHIFT, f"shift must be 0 to {MAX_SHIFT}, not {a.shift}", call)
+        rounding, zero_point, low, high = self._bounds(a, call)
+        zeros = (a.y_zero_point, a.r_zero_point)
+        return MulStage(a.multiplier, a.shift, *zeros, zero_point, rounding, low, high, table)
 
     def _check_multipliers(self, values: Sequence[int], at: Expr) -> None:
         bits = self.config.multiplier_bits

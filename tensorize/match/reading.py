@@ -15,7 +15,7 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Attrs, Call, Expr, Var
 from relay_hw.ir.types import TensorType
-from relay_hw.tensorize.kernel import Image, Window
+from relay_hw.tensorize.kernel import Image, Table, Window
 
 INT8_MIN, INT8_MAX = -128, 127
 
@@ -60,10 +60,11 @@ def four(value: object, at: Expr) -> tuple[int, int, int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A requantize call and its attributes."""
+    """A requantize call, its attributes, and the table that its result goes through."""
 
     attrs: Attrs
     call: Call
+    table: Table | None = None
 
 
 def dilation_of(attrs: Attrs) -> object:

@@ -28,6 +28,8 @@ _CORES = (
     "fixed.sum_pool2d",
     "fixed.conv2d_transpose",
     "fixed.add",
+    "fixed.mul",
+    "fixed.table",
     "concatenate",
 )
 

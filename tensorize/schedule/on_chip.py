@@ -60,7 +60,11 @@ def patches(
     `moves`: buffers of ACC as well.
     """
     found: dict[Key, Patch] = {}
-    stores = [c for step in steps for c in step.commands if c.op is Op.STORE and _touches(c, tensor)]
+    makers = [step for step in steps if any(c.op is Op.STORE and _touches(c, tensor) for c in step.commands)]
+    # What one vector multiplies cannot be cut: it stays where it is for a whole inner loop.
+    if any(c.values.get("still") for step in makers for c in step.commands):
+        return None
+    stores = [c for step in makers for c in step.commands if c.op is Op.STORE and _touches(c, tensor)]
     if not all(_whole_vectors(store, config) for store in stores):
         return None
     written = np.zeros(size // config.out_bytes, np.bool_)
@@ -342,7 +346,11 @@ def _piece(fields: Mapping[str, int], refs: Mapping[str, Ref], loop: Loop, targe
     values = dict(fields) | {"iter_out": loop.counts[0], "iter_in": loop.counts[1]}
     for name, steps in (("acc", loop.acc_steps), ("dst", loop.dst_steps)):
         values |= {f"{name}_out": steps[0], f"{name}_in": steps[1]}
-    moved = {name: replace(ref, offset=ref.offset + loop.acc) for name, ref in refs.items() if name != "dst_base"}
+    moved = {
+        name: ref if name == "table" else replace(ref, offset=ref.offset + loop.acc)
+        for name, ref in refs.items()
+        if name != "dst_base"
+    }
     if "prm_base" in moved:
         moved["prm_base"] = replace(refs["prm_base"], offset=refs["prm_base"].offset + loop.prm)
         values["prm_out"] = loop.prm_step

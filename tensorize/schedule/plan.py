@@ -16,6 +16,7 @@ from relay_hw.tensorize.kernel import (
     ConvKernel,
     KernelSpec,
     MoveKernel,
+    MulKernel,
     PoolKernel,
     ProductKernel,
     SelectKernel,
@@ -23,10 +24,11 @@ from relay_hw.tensorize.kernel import (
     TransposeKernel,
 )
 from relay_hw.tensorize.lower.add import lower_add
-from relay_hw.tensorize.lower.common import LayerId
+from relay_hw.tensorize.lower.common import LayerId, with_tables
 from relay_hw.tensorize.lower.conv import lower_conv
 from relay_hw.tensorize.lower.depthwise import lower_depthwise
 from relay_hw.tensorize.lower.move import lower_move
+from relay_hw.tensorize.lower.mul import lower_mul
 from relay_hw.tensorize.lower.pool import lower_pool
 from relay_hw.tensorize.lower.product import lower_product, lower_swap
 from relay_hw.tensorize.lower.select import lower_select
@@ -88,7 +90,7 @@ def lower_layers(region: Region, tiles: Sequence[Tile], config: Target) -> tuple
     steps = [
         step
         for number, (layer, tile) in enumerate(zip(region.layers, tiles, strict=True))
-        for step in _lower(number, layer, tile, config)
+        for step in with_tables(_lower(number, layer, tile, config), layer.kernel)
     ]
     return merge_parameters(steps, config)
 
@@ -131,6 +133,8 @@ def _lower(number: int, layer: LayerSpec, tile: Tile, config: Target) -> tuple[S
             return lower_move(named, kernel, chosen, config)
         case PoolKernel() as kernel, PoolTile() as chosen:
             return lower_pool(named, kernel, chosen, config)
+        case MulKernel() as kernel, AddTile() as chosen:
+            return lower_mul(named, kernel, chosen, config)
         case AddKernel() as kernel, AddTile() as chosen:
             return lower_add(named, kernel, chosen, config)
         case kernel, chosen:

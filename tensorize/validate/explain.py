@@ -21,6 +21,10 @@ from relay_hw.tensorize.validate.terms import Numbers, Terms
 Seen = Sequence[tuple[int, Vectors]]
 
 
+# Operators of the output stage.
+_STAGES = ("fixed.requantize", "fixed.add", "fixed.mul")
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """The first wrong element of an output, the number that is there, and how many are wrong."""
@@ -102,7 +106,7 @@ def _parts(layer: LayerMeaning) -> _Parts:
     scaled: list[Numbers] = []
     sums: list[Numbers] = []
     for expr in layer.inside:
-        if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in ("fixed.requantize", "fixed.add"):
+        if isinstance(expr, Call) and isinstance(expr.op, Op) and expr.op.name in _STAGES:
             scaled.append(_numbers(totals(expr, [_terms(layer.inside, arg) for arg in expr.args])))
             sums.append(_numbers(layer.inside[expr.args[0]]))
     # Layers that only move or compare have no sums but what they read.

@@ -35,7 +35,9 @@ from relay_hw.tensorize.validate.terms import (
     added,
     clipped,
     constants,
+    looked_up,
     maximum,
+    multiplied,
     plus,
     scaled,
     times,
@@ -103,7 +105,13 @@ def _along(values: Numbers, axis: int, rank: int) -> Numbers:
 def totals(call: Call, args: Sequence[Terms]) -> Terms:
     """What the output stage rounds and clips, for a requantization or an addition."""
     assert isinstance(call.op, Op)
-    return _sides(call.attrs, args) if call.op.name == "fixed.add" else plus(args[0], _bias(call, args[1]))
+    match call.op.name:
+        case "fixed.add":
+            return _sides(call.attrs, args)
+        case "fixed.mul":
+            return _product(call.attrs, args)
+        case _:
+            return plus(args[0], _bias(call, args[1]))
 
 
 def _requantize(call: Call, args: Sequence[Terms]) -> Terms:
@@ -140,6 +148,23 @@ def _sides(attrs: Attrs, args: Sequence[Terms]) -> Terms:
         )
     )
     return plus(y, r)
+
+
+def _mul(attrs: Attrs, args: Sequence[Terms]) -> Terms:
+    return added(_product(attrs, args), np.array(attrs.shift), _stage(attrs))
+
+
+def _product(attrs: Attrs, args: Sequence[Terms]) -> Terms:
+    """Both operands less their zero points, and the multiplier."""
+    zeros = (attrs.y_zero_point, attrs.r_zero_point)
+    y, r = (plus(terms, constants(np.array(-zero))) for terms, zero in zip(args, zeros, strict=True))
+    return multiplied(times(y, np.array(attrs.multiplier)), r)
+
+
+def _table(attrs: Attrs, args: Sequence[Terms]) -> Terms:
+    if (args[1].low != args[1].high).any():
+        raise TensorizeError("the table of fixed.table must be constant")
+    return looked_up(args[0], args[1].low)
 
 
 def _clip(attrs: Attrs, args: Sequence[Terms]) -> Terms:
@@ -179,6 +204,8 @@ _OPERATORS: Mapping[str, Callable[[Attrs, Sequence[Terms]], Terms]] = MappingPro
         "fixed.conv2d_transpose": conv2d_transpose,
         "fixed.sum_pool2d": _sum_pool,
         "fixed.add": _add,
+        "fixed.mul": _mul,
+        "fixed.table": _table,
         "clip": _clip,
     }
 )

@@ -193,6 +193,24 @@ def _ended(numbers: Numbers, stage: Stage) -> Terms:
     return Terms(numbers, np.full(numbers.shape, low), np.full(numbers.shape, high))
 
 
+def multiplied(left: Terms, right: Terms) -> Terms:
+    """Products, lane by lane."""
+    ends = np.stack([x * y for x in (left.low, left.high) for y in (right.low, right.high)])
+    return Terms(left.numbers.astype(np.int64) * right.numbers % PRIME, ends.min(axis=0), ends.max(axis=0))
+
+
+def looked_up(terms: Terms, table: Numbers) -> Terms:
+    """What a table, int8 [256] with the result for -128 first, makes of int8 terms."""
+    results = table.astype(np.int64)
+    name = key("table", *(results - INT8[0]).tolist())
+    low, high = (np.asarray(bound, np.int64) - INT8[0] for bound in (terms.low, terms.high))
+    numbers = np.where(low == high, results[low] % PRIME, function(name, terms.numbers))
+    spans, which = np.unique(low * results.size + high, return_inverse=True)
+    reached = [results[span // results.size : span % results.size + 1] for span in spans.tolist()]
+    ends = np.array([(found.min(), found.max()) for found in reached])[which.reshape(low.shape)]
+    return Terms(numbers, ends[..., 0], ends[..., 1])
+
+
 def maximum(members: Terms) -> Terms:
     """The largest along the first axis. Which ones they are counts, not how often or in which order."""
     lowest = (members.high == INT8[0]) & (members.low.min(axis=0) >= INT8[0])

@@ -11,6 +11,7 @@ import numpy as np
 from typing_extensions import assert_never
 
 from relay_hw.accel.isa.alu import AluOp
+from relay_hw.accel.isa.config import TABLE_RECORD_BYTES, TABLE_RECORDS
 from relay_hw.accel.isa.spec import Dst, Form, Mem, Rounding
 from relay_hw.tensorize.validate.loops import Issues, alike, issues, looped, remaining
 from relay_hw.tensorize.validate.memories import Failure, Memories, Vectors
@@ -26,7 +27,9 @@ from relay_hw.tensorize.validate.terms import (
     constants,
     function,
     key,
+    looked_up,
     magnitude,
+    multiplied,
     plus,
     scaled,
     times,
@@ -127,12 +130,13 @@ def requant(state: Memories, v: Values, index: int) -> None:
     config = state.config
     one = np.zeros(1, np.int64)
     y = looped(v, ("acc_base", "acc_out", "acc_in"), one).reshape(-1)
-    r = looped(v, ("res_base", "acc_out", "acc_in"), one).reshape(-1)
+    steps = {**v, "res_out": 1, "res_in": 0} if v["still"] else {**v, "res_out": v["acc_out"], "res_in": v["acc_in"]}
+    r = looped(steps, ("res_base", "res_out", "res_in"), one).reshape(-1)
     dst = looped(v, ("dst_base", "dst_out", "dst_in"), one).reshape(-1)
     prm = looped(v, ("prm_base", "prm_out", ""), one).reshape(-1)
     form, target = Form(v["form"]), Dst(v["dst"])
     state.entries(Mem.ACC, y, index)
-    if form is Form.ADD:
+    if form in (Form.ADD, Form.MUL):
         state.entries(Mem.ACC, r, index)
     compute = _form(state, v, form, index)
     match target:
@@ -160,7 +164,7 @@ def _to_acc(
     """Vectors one after the other, where a later one may read what an earlier one wrote."""
     y, r, dst, prm = places
     seen = Issues(dst, y, r, dst)
-    second = Issues(dst, r if form is Form.ADD else y, r, dst)
+    second = Issues(dst, r if form in (Form.ADD, Form.MUL) else y, r, dst)
     if _reads_first(seen) and _reads_first(second):
         state.write_acc(dst, compute(y, r, prm))
         return
@@ -178,6 +182,8 @@ def _form(state: Memories, v: Values, form: Form, index: int) -> Callable[[Numbe
         first, reach = state.acc[y], state.reach[y]
 
         def told(totals: Terms, reach: Numbers, results: Terms) -> Terms:
+            if v["table"]:
+                results = looked_up(results, _table(state, v["table"] - 1, index))
             state.watch(index, Vectors(first, totals, int(reach.max()), results))
             return results
 
@@ -198,10 +204,22 @@ def _form(state: Memories, v: Values, form: Form, index: int) -> Callable[[Numbe
                 other = times(second, _signed(bias, state.config.multiplier_bits + 1))
                 totals = plus(times(_byte(first, _signed(y_zero, 8)), multiplier), other)
                 return told(totals, np.maximum(reach, state.reach[r]), added(totals, shift, stage))
+            case Form.MUL:
+                sides = (_byte(first, _signed(y_zero, 8)), _byte(state.acc[r], _signed(r_zero, 8)))
+                totals = multiplied(wrapped(times(sides[0], multiplier)), sides[1])
+                return told(totals, np.maximum(reach, state.reach[r]), added(totals, shift, stage))
             case _:
                 assert_never(form)
 
     return compute
+
+
+def _table(state: Memories, number: int, index: int) -> Numbers:
+    """int8 [256] results of a table, for -128 first: two in each record."""
+    state.inside(np.array([number]), state.config.tables, "table", index)
+    size = TABLE_RECORDS * TABLE_RECORD_BYTES
+    records = state.constants(Mem.TAB, number * size, (number + 1) * size, index)
+    return np.ascontiguousarray(records.reshape(TABLE_RECORDS, TABLE_RECORD_BYTES)[:, :2]).reshape(-1)
 
 
 def _byte(sums: Terms, zero: Numbers) -> Terms:

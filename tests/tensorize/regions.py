@@ -30,6 +30,8 @@ class Regions:
         # Bits that weights fit, and whether they are numbers of half the array's bits times factors instead; both may
         # change from layer to layer.
         self.bits = bits
+        # Whether layers' results go through tables.
+        self.tables = False
         self.factored = False
         self.params: list[Var] = []
         self._shapes: dict[Expr, tuple[int, ...]] = {}
@@ -192,6 +194,34 @@ class Regions:
         left, right = self._inner(y, "y"), self._inner(r, "r")
         return self._call("accel.add", [left, right], self._sum(left, right), [y, r])
 
+    def table(self, x: Expr, results: np.ndarray | None = None) -> Expr:
+        """fixed.table on its own."""
+        inner = self._inner(x)
+        body = self._through(inner) if results is None else op.fixed.table(inner, Constant(results))
+        return self._call("accel.table", [inner], body, [x])
+
+    def mul(self, y: Expr, r: Expr) -> Expr:
+        """fixed.mul, and a table behind it half of the time."""
+        left, right = self._inner(y, "y"), self._inner(r, "r")
+        bits = min(self.config.multiplier_bits, 22)
+        y_zero, r_zero = self.rng.integers(-128, 128, 2).tolist()
+        body: Expr = op.fixed.mul(
+            left,
+            right,
+            multiplier=int(self.rng.integers(0, 1 << bits)),
+            shift=bits + int(self.rng.integers(4, 8)),
+            y_zero_point=y_zero,
+            r_zero_point=r_zero,
+            zero_point=int(self.rng.integers(-10, 10)),
+            rounding=str(self.rng.choice(ROUNDINGS)),
+            multiplier_bits=bits,
+        )
+        body = self._through(body) if self.config.tables and self.rng.random() < 0.5 else body
+        return self._call("accel.mul", [left, right], body, [y, r])
+
+    def _through(self, x: Expr) -> Expr:
+        return op.fixed.table(x, Constant(self.rng.integers(-128, 128, 256).astype(np.int8)))
+
     def function(self, *results: Expr) -> Function:
         """The region: a typed function of the parameters so far."""
         body = results[0] if len(results) == 1 else Tuple(results)
@@ -220,7 +250,7 @@ class Regions:
         weights.flat[0] = -high
         return (weights * np.repeat(factors, lanes, axis=1)[:, : shape[1]]).astype(np.int8)
 
-    def _requantize(self, core: Expr, channels: int, depth: int, axis: int = 1) -> Call:
+    def _requantize(self, core: Expr, channels: int, depth: int, axis: int = 1) -> Expr:
         bits = self.config.multiplier_bits
         count = channels if self.rng.random() < 0.8 else 1
         multiplier = self.rng.integers(0, 1 << bits, count)
@@ -233,7 +263,7 @@ class Regions:
         if self.rng.random() < 0.3:
             biases[: 1 + channels // 4] = (1 << 31) - 1  # the sum with any positive accumulator wraps
         bias = Constant(biases.astype(np.int32))
-        return op.fixed.requantize(
+        scaled = op.fixed.requantize(
             core,
             bias,
             tuple(multiplier.tolist()),
@@ -245,6 +275,7 @@ class Regions:
             axis=axis,
             multiplier_bits=bits,
         )
+        return self._through(scaled) if self.tables else scaled
 
     def _sum(self, y: Expr, r: Expr) -> Call:
         bits = self.config.multiplier_bits

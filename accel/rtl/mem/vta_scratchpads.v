@@ -1,4 +1,4 @@
-// The six scratchpads: micro-ops, inputs, weights, accumulators, parameters, outputs.
+// The seven scratchpads: micro-ops, inputs, weights, accumulators, parameters, tables, outputs.
 // Contract: each has the users that its ports name; LOAD writes all but OUT in bus beats.
 // Latency: read data are valid after the edge that samples the read, for OUTPUT of the accumulator after the edge behind
 // that one; all but those for COMPUTE of the accumulator hold until the next ones.  What LOAD writes is in a scratchpad
@@ -22,6 +22,7 @@ module vta_scratchpads #(
     parameter OUT_DEPTH     = 1024,
     parameter UOP_DEPTH     = 512,
     parameter PRM_DEPTH     = 64,
+    parameter TABLES        = 0,
     parameter OUT_LANES     = 2,
     parameter AXI_DATA_BITS = 64,
     // Factors of a beat of weights
@@ -66,6 +67,10 @@ module vta_scratchpads #(
     input  wire                            prm_re_i,
     input  wire                     [15:0] prm_raddr_i,
     output wire        [OUT_LANES*128-1:0] prm_o,
+    input  wire                            tab_re_i,
+    input  wire                      [3:0] tab_number_i,
+    input  wire          [OUT_LANES*8-1:0] tab_value_i,
+    output wire          [OUT_LANES*8-1:0] tab_o,
     input  wire                     [15:0] o_waddr_i,
     input  wire          [BLOCK_OUT*8-1:0] o_wdata_i,
     input  wire                            out_we_i,
@@ -167,6 +172,29 @@ module vta_scratchpads #(
       .raddr_i(prm_raddr_i),
       .elem_o (prm_o)
   );
+
+  generate
+    if (TABLES > 0) begin : g_tables
+      vta_tables #(
+          .LANES      (OUT_LANES),
+          .TABLES     (TABLES),
+          .BEAT_W     (AXI_DATA_BITS),
+          .BEAT_ADDR_W(BEATS_W)
+      ) u_tab (
+          .clk_i   (clk_i),
+          .we_i    (load_we_q[`VTA_MEM_TAB]),
+          .waddr_i (beat_q),
+          .wdata_i (word_q),
+          .re_i    (tab_re_i),
+          .number_i(tab_number_i),
+          .value_i (tab_value_i),
+          .result_o(tab_o)
+      );
+    end else begin : g_no_tables
+      assign tab_o = {OUT_LANES * 8{1'b0}};
+      wire unused_tab = &{1'b0, tab_re_i, tab_number_i, tab_value_i};
+    end
+  endgenerate
 
   vta_ram_out #(
       .BEAT_W     (AXI_DATA_BITS),

@@ -9,7 +9,7 @@ import cocotb
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.config import TABLE_RECORD_BYTES, AccelConfig
 from relay_hw.accel.isa.errors import Fault, FaultCode
 from relay_hw.accel.isa.nibbles import scale_weights, widen_weights
 from relay_hw.accel.isa.semantics import SEMANTICS
@@ -34,7 +34,7 @@ WINDOW = 1 << 17
 
 def sizes(config: AccelConfig) -> Sizes:
     elements = {Mem.INP: config.inp_bytes, Mem.WGT: config.wgt_bytes, Mem.ACC: config.acc_bytes}
-    elements |= {Mem.OUT: config.out_bytes, Mem.UOP: 8, Mem.PRM: config.prm_bytes}
+    elements |= {Mem.OUT: config.out_bytes, Mem.UOP: 8, Mem.PRM: config.prm_bytes, Mem.TAB: TABLE_RECORD_BYTES}
     return Sizes(config.bus_bytes, elements, {mem: 64 for mem in Mem})
 
 

@@ -11,6 +11,8 @@ from relay_hw.accel.sim.bench.bench_once import once_of
 from relay_hw.accel.sim.bench.common import Dut, get, quiet_behind_a_reset, rng, settle, start, step
 from relay_hw.accel.sim.bench.unit import config_of, random_prm, random_requant, random_state
 
+INPUTS = ("head_valid_i", "insn_i", "once_i", "index_i", "start_i", "acc_i", "prm_i", "tab_i", "stop_i")
+
 
 @cocotb.test()
 async def executes_like_the_semantics(dut: Dut) -> None:
@@ -20,10 +22,8 @@ async def executes_like_the_semantics(dut: Dut) -> None:
     acc, out, inp = state.acc.copy(), state.out.copy(), state.inp.reshape(-1).copy()
     soon: list[int] = []
     read, into_acc = b"", None
-    await start(
-        dut, **dict.fromkeys(("head_valid_i", "insn_i", "once_i", "index_i", "start_i", "acc_i", "prm_i", "stop_i"), 0)
-    )
-    waiting = list(enumerate(random_requant(random, config.block_parts) for _ in range(150)))
+    await start(dut, **dict.fromkeys(INPUTS, 0))
+    waiting = list(enumerate(random_requant(random, config.block_parts, config.tables) for _ in range(150)))
     running: list[tuple[int, dict[str, int]]] = []
     vectors = expected_vectors = 0
     while waiting or running:
@@ -48,6 +48,10 @@ async def executes_like_the_semantics(dut: Dut) -> None:
         if get(dut.prm_re_o):
             at = get(dut.prm_raddr_o) * config.out_lanes
             records = state.prm.reshape(-1, 4)[at : at + config.out_lanes].tobytes()
+        looked_up = b""
+        if get(dut.tab_re_o):
+            values = np.frombuffer(get(dut.tab_value_o).to_bytes(config.out_lanes, "little"), np.int8)
+            looked_up = state.tab[get(dut.tab_number_o)][values.astype(np.int64) + 128].tobytes()
         where = get(dut.waddr_o)
         if get(dut.out_we_o):
             out[where] = np.frombuffer(get(dut.wdata_o).to_bytes(config.block_out, "little"), np.int8)
@@ -77,6 +81,8 @@ async def executes_like_the_semantics(dut: Dut) -> None:
         if read:
             dut.acc_i.value = int.from_bytes(read, "little")
         read = lanes
+        if looked_up:
+            dut.tab_i.value = int.from_bytes(looked_up, "little")
         if records:
             dut.prm_i.value = int.from_bytes(records, "little")
     assert vectors == expected_vectors

@@ -31,7 +31,8 @@ def random_instruction(random: Random, dut: Dut, dsts: tuple[Dst, ...] = tuple(D
         bases["dst_base"] = min(bases["dst_base"], room - 40 * part)
     bases |= {"prm_base": random.randrange(prm - 8)}
     return {"form": form, "dst": dst, "set": random.getrandbits(16), "iter_out": random.choice((1, 2, 3)),
-            "iter_in": random.choice((1, 3, 4)), "prm_out": random.randrange(3), "clip_lo": -5, "clip_hi": 9,
+            "iter_in": random.choice((1, 3, 4)), "prm_out": random.randrange(3),
+            "still": random.getrandbits(1), "table": random.randrange(256), "clip_lo": -5, "clip_hi": 9,
             **steps, **bases}  # fmt: skip
 
 
@@ -39,6 +40,7 @@ def expected_slots(v: dict[str, int], groups: int) -> Iterator[Slot]:
     for i in range(v["iter_out"]):
         for j in range(v["iter_in"]):
             at = i * v["acc_out"] + j * v["acc_in"]
+            behind = i if v["still"] else at
             prm, dst = v["prm_base"] + i * v["prm_out"], v["dst_base"] + i * v["dst_out"] + j * v["dst_in"]
             reads = VECTOR_SLOTS[Form(v["form"])].of(groups) // groups
             for group in range(groups):
@@ -47,7 +49,7 @@ def expected_slots(v: dict[str, int], groups: int) -> Iterator[Slot]:
                     yield v["acc_base"] + at, prm, dst, group, 0, int(end)
                     continue
                 yield v["acc_base"] + at, prm, dst, group, 0, 0
-                yield v["res_base"] + at, prm, dst, group, 1, int(end)
+                yield v["res_base"] + behind, prm, dst, group, 1, int(end)
 
 
 def told(values: dict[str, int]) -> dict[str, int]:

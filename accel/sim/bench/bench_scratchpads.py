@@ -5,6 +5,7 @@ from __future__ import annotations
 import cocotb
 import numpy as np
 
+from relay_hw.accel.isa.records import decode_tables
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 from relay_hw.accel.sim.bench.instructions import sizes_of
@@ -34,6 +35,9 @@ INPUTS = (
     "o_rgroup",
     "prm_re",
     "prm_raddr",
+    "tab_re",
+    "tab_number",
+    "tab_value",
     "o_waddr",
     "o_wdata",
     "out_we",
@@ -42,7 +46,7 @@ INPUTS = (
     "out_re",
     "out_raddr",
 )
-LOADED = (Mem.UOP, Mem.INP, Mem.WGT, Mem.ACC, Mem.PRM)
+LOADED = (Mem.UOP, Mem.INP, Mem.WGT, Mem.ACC, Mem.PRM, Mem.TAB)
 
 
 async def fill(dut: Dut, mem: Mem, data: bytes, bus: int) -> None:
@@ -66,6 +70,7 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
     await start(dut, **{f"{name}_i": 0 for name in INPUTS})
     groups = parameter(dut, "BLOCK_OUT") // lanes
     model = {mem: bytearray(random.randbytes(sizes.depths[mem] * sizes.elements[mem])) for mem in Mem}
+    tables = decode_tables(np.frombuffer(bytes(model[Mem.TAB]), np.uint8))
     for mem in LOADED:
         await fill(dut, mem, bytes(model[mem]), bus)
     await step(dut)
@@ -79,6 +84,9 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
     writer = where = 0
     for _ in range(300):
         at = {mem: random.randrange(sizes.depths[mem]) for mem in Mem}
+        number, values = random.randrange(len(tables)), np.frombuffer(random.randbytes(lanes), np.int8)
+        dut.tab_re_i.value, dut.tab_number_i.value = 1, number
+        dut.tab_value_i.value = int.from_bytes(values.tobytes(), "little")
         at[Mem.OUT] = random.randrange(len(model[Mem.OUT]) // bus)
         prm_group, acc_group = random.randrange(groups), random.randrange(groups)
         dut.uop_re_i.value = dut.inp_re_i.value = dut.wgt_re_i.value = dut.prm_re_i.value = dut.out_re_i.value = 1
@@ -111,6 +119,8 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
             assert get(port) == element(model[mem], sizes.elements[mem], at[mem]), mem.name
         assert get(dut.out_rdata_o) == element(model[Mem.OUT], bus, at[Mem.OUT])
         assert get(dut.prm_o) == element(model[Mem.PRM], lanes * 16, at[Mem.PRM] * groups + prm_group)
+        results = tables[number][values.astype(np.int64) + 128]
+        assert get(dut.tab_o) == int.from_bytes(results.tobytes(), "little")
         if by_compute:
             assert get(dut.c_rdata_o) == element(model[Mem.ACC], sizes.elements[Mem.ACC], at[Mem.ACC])
         if read is not None:

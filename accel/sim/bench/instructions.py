@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 
 from relay_hw.accel.isa.alu import ALU_OPS, AluOp
+from relay_hw.accel.isa.config import TABLE_RECORD_BYTES, TABLE_RECORDS, UOP_BYTES
 from relay_hw.accel.isa.errors import FaultCode
 from relay_hw.accel.isa.spec import BY_OP, Dst, Form, GemmMode, Mem, Nibble, Op, encode
 from relay_hw.accel.sim.bench.common import Dut, parameter
@@ -34,8 +35,9 @@ def sizes_of(dut: Dut) -> Sizes:
     """Read the sizes from the parameters of the module under test."""
     block_in, block_out, bits = (parameter(dut, key) for key in ("BLOCK_IN", "BLOCK_OUT", "WGT_BITS"))
     elements = {Mem.INP: block_in * bits // 8, Mem.WGT: block_in * block_out * bits // 8, Mem.ACC: 4 * block_out}
-    elements |= {Mem.OUT: block_out, Mem.UOP: 8, Mem.PRM: 16 * block_out}
-    depths = {mem: parameter(dut, f"{mem.name}_DEPTH") for mem in Mem}
+    elements |= {Mem.OUT: block_out, Mem.UOP: UOP_BYTES, Mem.PRM: 16 * block_out, Mem.TAB: TABLE_RECORD_BYTES}
+    depths = {mem: parameter(dut, f"{mem.name}_DEPTH") for mem in Mem if mem is not Mem.TAB}
+    depths[Mem.TAB] = parameter(dut, "TABLES") * TABLE_RECORDS
     return Sizes(parameter(dut, "AXI_DATA_BITS") // 8, elements, depths, bits)
 
 
@@ -102,7 +104,7 @@ def legal_planes(random: Random, sizes: Sizes) -> dict[str, int]:
 def legal_transfer(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
     """A LOAD or STORE whose scratchpad range is legal; its DRAM range may be anything aligned."""
     while True:
-        mem = Mem.OUT if op is Op.STORE else random.choice([m for m in Mem if m is not Mem.OUT])
+        mem = Mem.OUT if op is Op.STORE else random.choice([m for m in Mem if m is not Mem.OUT and sizes.depths[m]])
         expand = int(mem in (Mem.ACC, Mem.WGT) and random.random() < 0.5)
         values = {"mem": mem, "dram": random.randrange(1 << 12) * sizes.granule, "z": random.choice((1, 1, 2, 5))}
         values |= {"y": random.choice((1, 2, 5)), "x": random.choice((1, 3, 6))}
@@ -195,6 +197,7 @@ def legal(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
         values["use_imm"] |= ALU_OPS[AluOp(values["alu_op"])].needs_imm
     if op is Op.REQUANT:
         values["form"], values["dst"] = random.choice(list(Form)), random.choice(list(Dst))
+        values["table"] = random.randint(0, sizes.depths[Mem.TAB] // TABLE_RECORDS)
         values["clip_lo"], values["clip_hi"] = sorted((values["clip_lo"], values["clip_hi"]))
     return values
 
@@ -226,8 +229,8 @@ def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], F
     if op in (Op.LOAD, Op.STORE):
         flaws += [(illegal, {key: 0}) for key in ("x", "y", "z")]
         flaws += [(illegal, {key: values[key] + sizes.granule // 2}) for key in ("dram", "x_stride", "y_stride")]
-        flaws += [(illegal, {"mem": 6 + random.randrange(10)})]
-        flaws += [(illegal, {"mem": Mem.OUT if op is Op.LOAD else random.choice((0, 1, 2, 4, 5))})]
+        flaws += [(illegal, {"mem": 7 + random.randrange(9)})]
+        flaws += [(illegal, {"mem": Mem.OUT if op is Op.LOAD else random.choice((0, 1, 2, 4, 5, 6))})]
         flaws += [(FaultCode.SRAM_RANGE, {"sram": 1 << 15})]
         factored = has_factors(values)
         flaws += [] if factored else [(FaultCode.SRAM_RANGE, {"y": 65535, "x": 65535})]
@@ -271,7 +274,12 @@ def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], F
         flaws += [(illegal, {"alu_op": random.choice([code for code in range(16) if code not in list(AluOp)])})]
         flaws += [(illegal, {"alu_op": op, "use_imm": 0}) for op, row in ALU_OPS.items() if row.needs_imm]
     if op is Op.REQUANT:
-        flaws += [(illegal, {"form": 3}), (illegal, {"dst": 3}), (illegal, {"clip_lo": 5, "clip_hi": 4})]
+        behind = sizes.depths[Mem.TAB] // TABLE_RECORDS + 1
+        flaws += [
+            (illegal, {"table": random.randint(behind, 255)}),
+            (illegal, {"dst": 3}),
+            (illegal, {"clip_lo": 5, "clip_hi": 4}),
+        ]
     code, change = random.choice(flaws)
     for name, value in change.items():
         word = put(op, word, name, value)

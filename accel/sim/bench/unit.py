@@ -15,7 +15,7 @@ from relay_hw.accel.sim.bench.common import Dut, parameter
 # What a unit's module may lack as a parameter; any legal value serves.
 _DEFAULTS = {"BLOCK_IN": 4, "INP_DEPTH": 256, "WGT_DEPTH": 64, "ACC_DEPTH": 64, "OUT_DEPTH": 64, "UOP_DEPTH": 64,
              "PRM_DEPTH": 64, "OUT_LANES": 2, "MULTIPLIER_BITS": 31, "AXI_DATA_BITS": 64, "BURST_BEATS": 64,
-             "BLOCK_OUT": 4, "WGT_BITS": 8, "READ_OUTSTANDING": 16, "WRITE_OUTSTANDING": 16}  # fmt: skip
+             "BLOCK_OUT": 4, "WGT_BITS": 8, "TABLES": 2, "READ_OUTSTANDING": 16, "WRITE_OUTSTANDING": 16}  # fmt: skip
 
 
 def config_of(dut: Dut) -> AccelConfig:
@@ -86,7 +86,7 @@ def random_compute(
     }
 
 
-def random_requant(random: Random, part: int = 1) -> dict[str, int]:
+def random_requant(random: Random, part: int = 1, tables: int = 0) -> dict[str, int]:
     """A REQUANT instruction inside memories of 64 entries (INP: 256), in place at times."""
     step = lambda: random.choice((0, 1, 1, 3))  # noqa: E731
     base = lambda: random.randrange(48)  # noqa: E731
@@ -97,6 +97,7 @@ def random_requant(random: Random, part: int = 1) -> dict[str, int]:
     values |= {"prm_out": random.randrange(3)}
     values |= {key: base() for key in ("acc_base", "dst_base", "res_base", "prm_base")}
     values |= {key: step() for key in ("acc_out", "acc_in", "dst_out", "dst_in")}
+    values |= {"still": random.getrandbits(1), "table": random.choice((0, random.randint(0, tables)))}
     if random.random() < 0.3:
         values |= {"dst_base": values["acc_base"], "dst_out": values["acc_out"], "dst_in": values["acc_in"]}
     if values["dst"] == Dst.INP:

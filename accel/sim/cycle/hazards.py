@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.loops import INDEX_MASK, with_second_steps
 from relay_hw.accel.isa.slots import vector_slots
-from relay_hw.accel.isa.spec import Dst, Form
+from relay_hw.accel.isa.spec import TWO_OPERANDS, Dst, Form
 from relay_hw.accel.sim.cycle.writes import DEPTH, InpWrites
 
 
@@ -54,14 +55,14 @@ class OutputHazards:
         """Entry read by each slot, entry written by each vector."""
         outer = np.arange(v["iter_out"], dtype=np.int64)[:, None]
         inner = np.arange(v["iter_in"], dtype=np.int64)[None, :]
-        step = (outer * v["acc_out"] + inner * v["acc_in"]).reshape(-1)
-        first = (v["acc_base"] + step) & 0xFFFF
-        if v["form"] == Form.ADD:
-            second = (v["res_base"] + step) & 0xFFFF
+        first = _flat(v["acc_base"] + outer * v["acc_out"] + inner * v["acc_in"])
+        if Form(v["form"]) in TWO_OPERANDS:
+            steps = with_second_steps(v)
+            second = _flat(v["res_base"] + outer * steps["res_out"] + inner * steps["res_in"])
             reads = np.tile(np.stack([first, second], 1), (1, per_vector // 2)).reshape(-1)
         else:
             reads = np.repeat(first, per_vector)
-        writes = (v["dst_base"] + outer * v["dst_out"] + inner * v["dst_in"]).reshape(-1) & 0xFFFF
+        writes = _flat(v["dst_base"] + outer * v["dst_out"] + inner * v["dst_in"])
         return reads, writes
 
     def _may_wait(self, reads: NDArray[np.int64], writes: NDArray[np.int64] | None) -> bool:
@@ -90,6 +91,11 @@ class OutputHazards:
                 pending.append((cycle, writes[k // per_vector]))
             cycle += 1
         return cycles
+
+
+def _flat(entries: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Entries of both loops, in order, as 16-bit adders give them."""
+    return entries.reshape(-1) & INDEX_MASK
 
 
 def _add_writes(writes: InpWrites, cycles: NDArray[np.int64]) -> None:

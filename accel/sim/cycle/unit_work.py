@@ -16,7 +16,7 @@ from relay_hw.accel.isa.spec import BY_OP, Form, GemmMode, Mem, Op, Unit
 
 PAGE_BYTES = 4096
 # Multiplications that the output stage makes for a lane of its result.
-_FORM_PRODUCTS = {Form.SCALE: 1, Form.ADD: 2, Form.PASS: 0}
+_FORM_PRODUCTS = {Form.SCALE: 1, Form.ADD: 2, Form.PASS: 0, Form.MUL: 2}
 
 
 @dataclass(frozen=True, slots=True)

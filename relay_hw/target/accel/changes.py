@@ -91,6 +91,7 @@ def usual_changes(config: AccelConfig, memory: MemoryModel) -> list[Change]:
         _sized(c, "wgt of {} entries", (*_READS, Cause.QUEUE, Cause.RELOAD), "wgt_depth", 2),
         _sized(c, "prm of {} entries", (Cause.RELOAD,), "prm_depth", 2),
         _sized(c, "uop of {} entries", (Cause.RELOAD,), "uop_depth", 2),
+        *([_sized(c, "{} tables", (Cause.RELOAD,), "tables", 2)] if c.tables else []),
         _sized(c, "acc of {} entries", (*_READS, Cause.OUTPUT, Cause.PIPELINE), "acc_depth", 2),
         _sized(c, "out of {} entries", (Cause.OUTPUT, Cause.STORE), "out_depth", 2),
         _sized(c, "output stage of {} lanes", (Cause.OUTPUT, Cause.DRAIN), "out_lanes", 2),

@@ -33,7 +33,12 @@ class Composite:
     constants: tuple[tuple[str, int], ...] = ()  # (operator, argument) that must be constant
 
 
-COMPOSITES: Final[tuple[Composite, ...]] = (
+# A residual add is a composite of its own unless the layer before it takes it in.
+_RESIDUAL: Final = "fixed.add"
+# Any function of one number, in the output stage.
+_TABLE: Final = "fixed.table"
+# Composites whose results go through no table.
+_PLAIN: Final[tuple[Composite, ...]] = (
     Composite(
         "accel.conv2d",
         "nn.conv2d",
@@ -83,11 +88,24 @@ COMPOSITES: Final[tuple[Composite, ...]] = (
     ),
     Composite("accel.max_pool2d", "nn.max_pool2d", before=("nn.pad",), constants=(("nn.pad", 1),)),
     Composite("accel.add", "fixed.add"),
+    Composite("accel.mul", "fixed.mul"),
     Composite("accel.clip", "clip"),
+    Composite("accel.table", _TABLE, constants=((_TABLE, 1),)),
 )
 
-# A residual add is a composite of its own unless the layer before it takes it in.
-_RESIDUAL: Final = "fixed.add"
+
+def _forms(composite: Composite) -> Iterator[Composite]:
+    """The composite with a table behind its first stage, where it has one, and without."""
+    names = (composite.anchor, *composite.after)
+    stage = next((at for at, name in enumerate(names) if name in ("fixed.requantize", "fixed.mul", _RESIDUAL)), None)
+    if stage is not None:
+        after = (*names[1 : stage + 1], _TABLE, *names[stage + 1 :])
+        yield replace(composite, after=after, constants=(*composite.constants, (_TABLE, 1)))
+    yield composite
+
+
+COMPOSITES: Final = tuple(form for composite in _PLAIN for form in _forms(composite))
+
 # Operators of floats too, of which the accelerator knows the integer form only.
 _INTEGER: Final = ("nn.conv2d", "nn.dense", "nn.batch_matmul", "nn.max_pool2d", "clip")
 
@@ -198,7 +216,7 @@ def _first_legal(candidates: Sequence[AnyGroup], legal: Legal | None) -> AnyGrou
 
 def _takes_more(group: AnyGroup) -> bool:
     """Whether the group is a layer plus optional operators behind it."""
-    return op_name(group.root) in (_RESIDUAL, "reshape") and len(group.chain) > 1
+    return op_name(group.root) in (_RESIDUAL, _TABLE, "reshape") and len(group.chain) > 1
 
 
 def _candidates(root: Call, uses: dict[Expr, int], taken: set[Expr], position: dict[Call, int]) -> Iterator[Group]:

@@ -34,7 +34,6 @@ _INSTEAD: Final = {
     "nn.softmax": "where the order of scores is enough, the model can end before it",
     "nn.log_softmax": "where the order of scores is enough, the model can end before it",
     "nn.layer_norm": "nothing in integers stands for it: nn.batch_norm in its place would be folded away",
-    **dict.fromkeys(("sigmoid", "tanh", "erf", "exp"), "nn.relu, nn.leaky_relu or clip in its place would run there"),
 }
 _NO_RULE: Final = "another operator in its place, or a rule in relay_hw/quantize/plan.py, would change that"
 

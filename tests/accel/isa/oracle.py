@@ -13,7 +13,7 @@ from relay_hw.accel.isa.config import AccelConfig
 
 LOAD, STORE, GEMM, ALU, REQUANT, FINISH, GATHER = 1, 2, 3, 4, 5, 6, 7
 UNIT = {LOAD: "load", GATHER: "load", STORE: "store", GEMM: "compute", ALU: "compute", REQUANT: "output"}
-INP, WGT, ACC, OUT, UOP, PRM = range(6)
+INP, WGT, ACC, OUT, UOP, PRM, TAB = range(7)
 HALF_UP, HALF_EVEN, HALF_AWAY, FLOOR = range(4)
 
 
@@ -69,6 +69,7 @@ class Oracle:
             OUT: c.block_out,
             UOP: 8,
             PRM: 16 * c.block_out,
+            TAB: 8,
         }
         self.depth = {
             INP: c.inp_depth,
@@ -77,6 +78,7 @@ class Oracle:
             OUT: c.out_depth,
             UOP: c.uop_depth,
             PRM: c.prm_depth,
+            TAB: 128 * c.tables,
         }
         self.mem = {m: bytearray(self.size[m] * self.depth[m]) for m in self.size}
         self.bus = c.axi_data_bits // 8
@@ -374,22 +376,29 @@ class Oracle:
 
     def requant(self, index: int, w: Word) -> None:
         low, high = signed(w.at(7, 0, 8), 8), signed(w.at(7, 8, 8), 8)
-        if low > high:
+        still, table = w.at(0, 14, 1), w.at(7, 16, 8)
+        if low > high or table > self.config.tables:
             raise OracleFault("ILLEGAL_FIELD", index)
         target = (OUT, ACC, INP)[w.at(0, 10, 2)]
         for o in range(w.at(2)):
             for i in range(w.at(2, 16)):
                 step = o * w.at(5) + i * w.at(5, 16)
                 y = (w.at(3) + step) & 0xFFFF
-                r = (w.at(4) + step) & 0xFFFF
+                r = (w.at(4) + (o if still else step)) & 0xFFFF
                 d = (w.at(3, 16) + o * w.at(6) + i * w.at(6, 16)) & 0xFFFF
                 p = (w.at(4, 16) + o * w.at(0, 24, 8)) & 0xFFFF
                 lanes = [self.requant_lane(index, w, y, r, p, lane) for lane in range(self.config.block_out)]
                 clipped = [low if v < low else high if v > high else v for v in lanes]
+                if table:
+                    clipped = [self.looked_up(table - 1, v + 128) for v in clipped]
                 if target == INP:
                     self.put_block(index, d, clipped)
                 else:
                     self.put(index, target, d, clipped, 4 if target == ACC else 1)
+
+    def looked_up(self, table: int, place: int) -> int:
+        """Two results lie in the first bytes of each record."""
+        return signed(self.mem[TAB][8 * (128 * table + place // 2) + place % 2], 8)
 
     def put_block(self, index: int, n: int, lanes: list[int]) -> None:
         begin = self.block_at(index, n)
@@ -410,7 +419,7 @@ class Oracle:
         if form == 0:
             product = signed(value + bias, 32) * multiplier
         else:
-            other = self.lane(index, ACC, r, lane, 4)
-            y_part = signed(value - signed(record >> 72, 8), 9) * multiplier
-            product = y_part + signed(other - signed(record >> 80, 8), 9) * signed(bias, bits)
+            other = signed(self.lane(index, ACC, r, lane, 4) - signed(record >> 80, 8), 9)
+            scaled = signed(value - signed(record >> 72, 8), 9) * multiplier
+            product = scaled + other * signed(bias, bits) if form == 1 else signed(scaled, 32) * other
         return rounded(product, shift, rounding) + zero_point

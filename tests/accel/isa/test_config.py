@@ -23,7 +23,7 @@ def test_shipped_configurations() -> None:
     configs = [load_config(name) for name in config_names()]
     assert len({config.hash32 for config in configs}) == len(configs)
     assert load_config("default").macs_per_cycle == 256
-    assert load_config("default").scratchpad_bytes == 496 * 1024
+    assert load_config("default").scratchpad_bytes == 504 * 1024
     assert load_config("ecp5").macs_per_cycle >= 128
 
 

@@ -63,7 +63,9 @@ STRATEGIES = {
         **steps("dst_out", "dst_in", "src_out", "src_in"),
     },
     Op.REQUANT: {
-        "form": st.integers(0, 2),
+        "form": st.integers(0, 3),
+        "still": st.integers(0, 1),
+        "table": st.sampled_from([0, 0, 1, 2, 3]),
         "dst": st.integers(0, 2),
         "rounding": st.integers(0, 3),
         "zero_point": st.integers(-128, 127),

@@ -16,10 +16,13 @@ from relay_hw.accel.sim.bench.runner import environment, run_bench
 from relay_hw.accel.sim.rtl_device import Sources
 from relay_hw.accel.sim.verilator import Form, find_toolchain, rtl_files
 
+# The depth of TAB follows from the number of tables.
+DEPTHS = tuple(f"{mem.name}_DEPTH" for mem in Mem if mem is not Mem.TAB)
+
 
 def sizes_of(name: str) -> dict[str, int]:
     """Parameters that the decoder needs, from a configuration."""
-    keys = ("BLOCK_IN", "BLOCK_OUT", "WGT_BITS", "AXI_DATA_BITS") + tuple(f"{mem.name}_DEPTH" for mem in Mem)
+    keys = ("BLOCK_IN", "BLOCK_OUT", "WGT_BITS", "AXI_DATA_BITS", "TABLES", *DEPTHS)
     parameters = verilog_parameters(load_config(name))
     return {key: parameters[key] for key in keys} | {"LINE": load_config(name).line_bytes}
 
@@ -30,8 +33,9 @@ HALF = {"BLOCK_IN": 32, "WGT_BITS": 4}
 
 TOP = verilog_parameters(load_config("tiny"))
 CORE = {key: value for key, value in TOP.items() if key != "CONFIG_HASH"}
-EXEC = {f"{mem.name}_DEPTH": 64 for mem in Mem} | {"BLOCK_IN": 4, "BLOCK_OUT": 4, "OUT_LANES": 2, "BEATS_W": 18}
+EXEC = dict.fromkeys(DEPTHS, 64) | {"BLOCK_IN": 4, "BLOCK_OUT": 4, "OUT_LANES": 2, "BEATS_W": 18, "TABLES": 2}
 UNIT = {"BLOCK_OUT": 4, "ACC_DEPTH": 64, "OUT_LANES": 2}
+OUTPUT = UNIT | {"OUT_DEPTH": 64, "PRM_DEPTH": 64}
 
 # module: bench, then one dictionary of parameters for each shape.
 BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
@@ -60,6 +64,14 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         (
             {"BEAT_W": 64, "ELEM_W": 32, "DEPTH": 16},
             {"BEAT_W": 64, "ELEM_W": 256, "DEPTH": 8},
+        ),
+    ),
+    "vta_tables": (
+        "bench_tables",
+        (
+            {"LANES": 4, "TABLES": 2, "BEAT_W": 64},
+            {"LANES": 1, "TABLES": 16, "BEAT_W": 256},
+            {"LANES": 2, "TABLES": 8, "BEAT_W": 128},
         ),
     ),
     "vta_wgt_mem": (
@@ -111,8 +123,8 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_scratchpads": (
         "bench_scratchpads",
         (
-            {f"{mem.name}_DEPTH": 32 for mem in Mem} | {"ACC_BANKS": 4, "BEATS_W": 18},
-            {f"{mem.name}_DEPTH": 32 for mem in Mem} | {"BLOCK_IN": 16, "BLOCK_OUT": 16, "OUT_LANES": 4, "BEATS_W": 18},
+            dict.fromkeys(DEPTHS, 32) | {"ACC_BANKS": 4, "BEATS_W": 18, "TABLES": 4},
+            dict.fromkeys(DEPTHS, 32) | {"BLOCK_IN": 16, "BLOCK_OUT": 16, "OUT_LANES": 4, "BEATS_W": 18, "TABLES": 2},
         ),
     ),
     "vta_once": ("bench_once", ({},)),
@@ -202,9 +214,18 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_output": (
         "bench_output",
         (
-            UNIT | {"INP_DEPTH": 256, "OUT_DEPTH": 64, "PRM_DEPTH": 64, "MULTIPLIER_BITS": 31, "INP_LANES": 16},
-            UNIT | {"INP_DEPTH": 256, "OUT_DEPTH": 64, "PRM_DEPTH": 64, "MULTIPLIER_BITS": 16, "OUT_LANES": 4},
-            UNIT | {"INP_DEPTH": 1024, "OUT_DEPTH": 64, "PRM_DEPTH": 64, "BLOCK_OUT": 16},
+            UNIT
+            | {
+                "INP_DEPTH": 256,
+                "OUT_DEPTH": 64,
+                "PRM_DEPTH": 64,
+                "MULTIPLIER_BITS": 31,
+                "INP_LANES": 16,
+                "TABLES": 16,
+            },
+            UNIT
+            | {"INP_DEPTH": 256, "OUT_DEPTH": 64, "PRM_DEPTH": 64, "MULTIPLIER_BITS": 16, "OUT_LANES": 4, "TABLES": 0},
+            UNIT | {"INP_DEPTH": 1024, "OUT_DEPTH": 64, "PRM_DEPTH": 64, "BLOCK_OUT": 16, "TABLES": 2},
         ),
     ),
     "vta_load": (

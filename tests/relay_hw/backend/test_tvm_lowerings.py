@@ -142,12 +142,20 @@ def fixed_point() -> Iterator[Case]:
                 a, b, y, r, at, 4, -3, 2, how, -100, 99
             )
             yield Case(f"fixed_add_{rounding}_{shift}", add, ((4, 6, 5), "int8"), ((4, 6, 5), "int8"))
+        for shape in ((1, 6, 4, 5), (1, 6, 1, 1)):
+            numbers = {"multiplier": (1 << 22) - 1, "shift": 29, "y_zero_point": 4, "r_zero_point": -3, "zero_point": 2}
+            numbers |= {"rounding": rounding, "a_min": -100, "a_max": 99}
+            mul = lambda a, b, numbers=numbers: op.fixed.mul(a, b, **numbers)  # noqa: E731
+            yield Case(f"fixed_mul_{rounding}_{shape[2]}", mul, ((1, 6, 4, 5), "int8"), (shape, "int8"))
         for axis, shape in ((1, (2, 6, 40)), (-1, (9, 6))):
             bias = Constant(corners("int32", (6,), 5))
             scaled = lambda x, axis=axis, bias=bias, how=rounding: op.fixed.requantize(  # noqa: E731
                 x, bias, multipliers, shifts, -5, how, -120, 99, axis
             )
             yield Case(f"fixed_requantize_{rounding}_{axis % 3}", scaled, (shape, "int32"))
+
+    results = Constant(np.arange(256).astype(np.uint8)[::-1].view(np.int8).copy())
+    yield Case("fixed_table", lambda x: op.fixed.table(x, results), ((4, 65), "int8"))
 
 
 def simplified() -> Iterator[Case]:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from relay_hw import op
 from relay_hw.ir.types import ANY, TensorType
-from relay_hw.op.fixed import AddAttrs, RequantizeAttrs, round_shift
+from relay_hw.op.fixed import AddAttrs, MulAttrs, RequantizeAttrs, round_shift
 from relay_hw.rounding import ROUNDINGS
 
 
@@ -157,6 +157,68 @@ def test_add_over_all_pairs_of_int8(rounding: str) -> None:
             for a, b in zip(y.tolist(), r.tolist(), strict=True)
         ]
         assert one.reference(attrs, [y, r], ty).tolist() == want
+
+
+@pytest.mark.parametrize("rounding", ROUNDINGS)
+def test_mul_over_all_pairs_of_int8(rounding: str) -> None:
+    one = op.get("fixed.mul")
+    y, r = (side.ravel().astype(np.int8) for side in np.meshgrid(np.arange(-128, 128, 3), np.arange(-128, 128, 5)))
+    for attrs in (
+        MulAttrs(1, 0, 0, 0, 0, rounding),
+        MulAttrs(5, 9, -7, 11, 4, rounding),
+        MulAttrs(2**22 - 1, 29, 127, -128, -128, rounding, -100, 90),
+        MulAttrs(0, 3, 0, 0, 1, rounding, 0, 127),
+    ):
+        ty = TensorType(y.shape, "int8")
+        assert one.relation([ty, ty], attrs, Same()) == ty
+        want = [
+            clip(
+                rounded((a - attrs.y_zero_point) * attrs.multiplier * (b - attrs.r_zero_point), attrs.shift, rounding)
+                + attrs.zero_point,
+                attrs.a_min,
+                attrs.a_max,
+            )
+            for a, b in zip(y.tolist(), r.tolist(), strict=True)
+        ]
+        assert one.reference(attrs, [y, r], ty).tolist() == want
+
+
+def test_mul_with_a_number_for_each_channel(apply: Callable[..., np.ndarray]) -> None:
+    generator = np.random.default_rng(2)
+    y, r = (generator.integers(-128, 128, shape).astype(np.int8) for shape in ((1, 3, 4, 5), (1, 3, 1, 1)))
+    whole = np.broadcast_to(r, y.shape).copy()
+    numbers = {"multiplier": 77, "shift": 9, "y_zero_point": 3, "r_zero_point": -5}
+    np.testing.assert_array_equal(apply(op.fixed.mul, y, r, **numbers), apply(op.fixed.mul, y, whole, **numbers))
+
+
+def test_table_of_every_number(apply: Callable[..., np.ndarray]) -> None:
+    results = np.random.default_rng(3).integers(-128, 128, 256).astype(np.int8)
+    numbers = np.arange(-128, 128).astype(np.int8).reshape(16, 16)
+    np.testing.assert_array_equal(apply(op.fixed.table, numbers, results).ravel(), results)
+
+
+def test_mul_and_table_type_errors(refuse: Callable[..., str]) -> None:
+    y = TensorType((1, 4, 3, 3), "int8")
+    good: dict[str, Any] = {"multiplier": 1, "shift": 0}
+    assert refuse(op.fixed.mul, y, TensorType((1, 4, 3, 3)), **good) == (
+        "the arguments of fixed.mul must be int8, not float32"
+    )
+    assert refuse(op.fixed.mul, y, TensorType((1, 3, 1, 1), "int8"), **good) == (
+        "the second argument of fixed.mul must have the shape of the first one or a number for each channel, "
+        "not Tensor[(1, 3, 1, 1), int8] beside Tensor[(1, 4, 3, 3), int8]"
+    )
+    assert refuse(op.fixed.mul, y, y, **{**good, "multiplier": 2**22}) == (
+        "multiplier of fixed.mul must be in [0, 4194303], not 4194304"
+    )
+    assert refuse(op.fixed.mul, y, y, **good, multiplier_bits=23) == (
+        "multiplier_bits of fixed.mul must be in [1, 22], not 23"
+    )
+    assert refuse(op.fixed.table, TensorType((4,)), TensorType((256,), "int8")) == (
+        "the data of fixed.table must be int8, not float32"
+    )
+    assert refuse(op.fixed.table, y, TensorType((255,), "int8")) == (
+        "the table of fixed.table must have 256 numbers, not (255,)"
+    )
 
 
 def test_sum_pool2d(apply: Callable[..., np.ndarray]) -> None:

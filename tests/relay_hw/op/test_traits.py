@@ -107,7 +107,7 @@ ELEMENT_TYPES = {
     **dict.fromkeys(("bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift"), "int32"),
     **dict.fromkeys(("logical_not", "logical_and", "logical_or", "logical_xor"), "bool"),
     "fixed_point_multiply": "int32",
-    "fixed.add": "int8",
+    **dict.fromkeys(("fixed.add", "fixed.mul"), "int8"),
 }
 ELEMENT_ATTRS: Mapping[str, dict[str, Any]] = {
     "clip": {"a_min": -0.5, "a_max": 0.5},
@@ -115,6 +115,7 @@ ELEMENT_ATTRS: Mapping[str, dict[str, Any]] = {
     "reinterpret": {"dtype": "int32"},
     "nn.leaky_relu": {"alpha": 0.1},
     "fixed_point_multiply": {"multiplier": 1 << 30, "shift": 1},
+    "fixed.mul": {"multiplier": 3, "shift": 2, "y_zero_point": 1},
     "fixed.add": {"y_multiplier": 3, "r_multiplier": 5, "shift": 2, "y_zero_point": 1},
 }
 

@@ -59,6 +59,29 @@ def _fixed_add(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
     return ctx.te(compute, *args)
 
 
+def _fixed_mul(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
+    a = call.attrs
+
+    def compute(y: Any, r: Any) -> Any:
+        def element(*index: Any) -> Any:
+            there = [at if int(size) != 1 else 0 for at, size in zip(index, r.shape, strict=True)]
+            left = (y(*index).astype("int64") - a.y_zero_point) * s.number(a.multiplier, "int64")
+            total = left * (r(*there).astype("int64") - a.r_zero_point)
+            scaled = s.rounded_shift(total, s.number(a.shift, "int64"), a.rounding)
+            return s.saturated(scaled, a.zero_point, a.a_min, a.a_max, "int8")
+
+        return te.compute(y.shape, element, name="fixed_mul")
+
+    return ctx.te(compute, *args)
+
+
+def _fixed_table(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
+    def compute(data: Any, table: Any) -> Any:
+        return te.compute(data.shape, lambda *index: table(data(*index).astype("int32") + 128), name="fixed_table")
+
+    return ctx.te(compute, *args)
+
+
 def _fixed_transpose(ctx: Context, call: FlatCall, args: Sequence[Arg]) -> Arg | None:
     weight = ctx.constant(call.args[1])
     if weight is None or not ctx.machine.is_cpu:
@@ -212,6 +235,8 @@ LOWERINGS: Mapping[str, Lowering] = MappingProxyType(
     {
         "fixed.requantize": _requantize,
         "fixed.add": _fixed_add,
+        "fixed.mul": _fixed_mul,
+        "fixed.table": _fixed_table,
         "fixed.conv2d_transpose": _fixed_transpose,
         "qnn.conv2d": _qnn_conv2d,
         "qnn.dense": _qnn_dense,

@@ -1,7 +1,7 @@
   // Enables of a slot follow one another, up to the stage where the first slot of form add ends.
-  wire [7:0] a, b;
-  vta_requant_lane_fabric #(MULTIPLIER_BITS) u_fabric (.*, .result_o(a));
-  vta_requant_lane_fast #(MULTIPLIER_BITS) u_fast (.*, .result_o(b));
+  wire [7:0] a, b, next_a, next_b;
+  vta_requant_lane_fabric #(MULTIPLIER_BITS) u_fabric (.*, .result_d_o(next_a), .result_o(a));
+  vta_requant_lane_fast #(MULTIPLIER_BITS) u_fast (.*, .result_d_o(next_b), .result_o(b));
 
   reg [7:1] came = 7'd0;
   reg live = 1'b0;
@@ -12,4 +12,5 @@
   always @* begin
     assume ((en_i[7:2] & ~came[6:1]) == 6'd0);
     if (live) assert (a == b);
+    if (en_i[7]) assert (next_a == next_b);
   end

@@ -1,7 +1,7 @@
 // induction 1
-// induction 1 BLOCK_IN=16 BLOCK_OUT=16 INP_DEPTH=4096 ACC_DEPTH=2048 UOP_DEPTH=2048
+// induction 1 BLOCK_IN=16 BLOCK_OUT=16 INP_DEPTH=4096 ACC_DEPTH=2048 UOP_DEPTH=2048 TABLES=8
 // induction 1 BLOCK_IN=32 BLOCK_OUT=8 WGT_BITS=4 LINE=16 INP_DEPTH=4096
-// induction 1 BLOCK_IN=32 BLOCK_OUT=32 AXI_DATA_BITS=256 LINE=32 WGT_DEPTH=256 PRM_DEPTH=32
+// induction 1 BLOCK_IN=32 BLOCK_OUT=32 AXI_DATA_BITS=256 LINE=32 WGT_DEPTH=256 PRM_DEPTH=32 TABLES=2
 // cover 1 BLOCK_IN=16 BLOCK_OUT=16
 
   // The word as the instruction set has it; sizes in bytes.
@@ -37,7 +37,8 @@
     if (f_requant) begin
       {f_fields[`VTA_REQUANT_FORM], f_fields[`VTA_REQUANT_DST], f_fields[`VTA_REQUANT_ROUNDING]} = 6'h3F;
       {f_fields[`VTA_REQUANT_ZERO_POINT], f_fields[`VTA_REQUANT_PRM_OUT]} = 16'hFFFF;
-      f_fields[239:64] = {176{1'b1}};
+      f_fields[`VTA_REQUANT_STILL] = 1'b1;
+      f_fields[247:64] = {184{1'b1}};
     end
   end
 
@@ -52,13 +53,14 @@
       `VTA_MEM_ACC: {f_size, f_bytes} = {BLOCK_OUT * 4, BLOCK_OUT * 4 * ACC_DEPTH};
       `VTA_MEM_OUT: {f_size, f_bytes} = {BLOCK_OUT, BLOCK_OUT * OUT_DEPTH};
       `VTA_MEM_UOP: {f_size, f_bytes} = {`VTA_UOP_BYTES, `VTA_UOP_BYTES * UOP_DEPTH};
+      `VTA_MEM_TAB: {f_size, f_bytes} = {`VTA_TABLE_RECORD_BYTES, `VTA_TABLE_RECORD_BYTES * `VTA_TABLE_RECORDS * TABLES};
       default: {f_size, f_bytes} = {BLOCK_OUT * `VTA_PRM_LANE_BYTES, BLOCK_OUT * `VTA_PRM_LANE_BYTES * PRM_DEPTH};
     endcase
   wire [31:0] f_begin = {16'd0, insn_i[`VTA_LOAD_SRAM]} * f_size;
   wire f_pitch = f_load && insn_i[`VTA_LOAD_PITCH] != 0;
   wire f_leads = f_pitch && f_mem == `VTA_MEM_WGT, f_planes = f_pitch && !f_leads;
   wire [31:0] f_z = {16'd0, insn_i[`VTA_LOAD_Z]} * F_GRANULE;
-  wire f_bad_mem = f_store ? f_mem != `VTA_MEM_OUT : f_mem > `VTA_MEM_PRM || f_mem == `VTA_MEM_OUT
+  wire f_bad_mem = f_store ? f_mem != `VTA_MEM_OUT : f_mem > `VTA_MEM_TAB || f_mem == `VTA_MEM_OUT
       || (f_expand && f_mem != `VTA_MEM_ACC && f_mem != `VTA_MEM_WGT);
   wire f_bad_place = insn_i[`VTA_LOAD_DRAM] % F_GRANULE != 0 || insn_i[`VTA_LOAD_Y_STRIDE] % F_GRANULE != 0
       || (!f_gather && insn_i[`VTA_LOAD_X_STRIDE] % F_GRANULE != 0) || f_begin % (F_BUS * f_widens) != 0;
@@ -79,7 +81,7 @@
       || insn_i[`VTA_GEMM_WGT_BASE] != 0 || insn_i[`VTA_GEMM_WGT_OUT] != 0 || insn_i[`VTA_GEMM_WGT_IN] != 0));
   wire f_bad_alu = insn_i[`VTA_ALU_ALU_OP] > `VTA_ALUOP_CLIP
       || (insn_i[`VTA_ALU_ALU_OP] == `VTA_ALUOP_CLIP && !insn_i[`VTA_ALU_USE_IMM]);
-  wire f_bad_requant = insn_i[`VTA_REQUANT_FORM] == 3 || insn_i[`VTA_REQUANT_DST] == 3
+  wire f_bad_requant = insn_i[`VTA_REQUANT_TABLE] > TABLES || insn_i[`VTA_REQUANT_DST] == 3
       || $signed(insn_i[`VTA_REQUANT_CLIP_LO]) > $signed(insn_i[`VTA_REQUANT_CLIP_HI]);
   wire f_bad_uops = insn_i[`VTA_GEMM_UOP_BEGIN] >= insn_i[`VTA_GEMM_UOP_END] || insn_i[`VTA_GEMM_UOP_END] > UOP_DEPTH;
 
@@ -102,7 +104,7 @@
     p5: assert (!f_gemm || flaws_o[2] == (f_bad_trips || f_bad_gemm));
     // P6 ALU: trips from 1 on, an operation that there is, an immediate where the operation needs one.
     p6: assert (!f_alu || flaws_o[2] == (f_bad_trips || f_bad_alu));
-    // P7 REQUANT: trips from 1 on, a form and a destination that there are, bounds in order.
+    // P7 REQUANT: trips from 1 on, a table and a destination that there are, bounds in order.
     p7: assert (!f_requant || flaws_o[2] == (f_bad_trips || f_bad_requant));
     // P8 FINISH has no other flaw than reserved bits.
     p8: assert (!f_finish || flaws_o == 0);

@@ -22,12 +22,13 @@
   reg [5:0] f_group;
   reg f_second;
   reg [15:0] f_acc, f_acc_row, f_dst, f_dst_row, f_prm;
-  wire f_add = f_insn[`VTA_REQUANT_FORM] == `VTA_FORM_ADD;
-  wire f_vector_ends = f_group == GROUPS - 1 && (!f_add || f_second);
+  wire f_two = f_insn[`VTA_REQUANT_FORM] == `VTA_FORM_ADD || f_insn[`VTA_REQUANT_FORM] == `VTA_FORM_MUL;
+  wire f_vector_ends = f_group == GROUPS - 1 && (!f_two || f_second);
   wire f_inner_ends = {1'b0, f_inner} + 17'd1 == {1'b0, f_insn[`VTA_REQUANT_ITER_IN]};
   wire f_outer_ends = {1'b0, f_outer} + 17'd1 == {1'b0, f_insn[`VTA_REQUANT_ITER_OUT]};
   wire [15:0] f_acc_row_next = f_acc_row + f_insn[`VTA_REQUANT_ACC_OUT], f_dst_row_next = f_dst_row + f_insn[`VTA_REQUANT_DST_OUT];
-  wire [15:0] f_res = f_acc + f_insn[`VTA_REQUANT_RES_BASE] - f_insn[`VTA_REQUANT_ACC_BASE];
+  wire [15:0] f_beside = f_acc + f_insn[`VTA_REQUANT_RES_BASE] - f_insn[`VTA_REQUANT_ACC_BASE];
+  wire [15:0] f_res = f_insn[`VTA_REQUANT_STILL] ? f_insn[`VTA_REQUANT_RES_BASE] + f_outer : f_beside;
   always @(posedge clk_i)
     if (start_i) begin
       f_insn <= insn_i;
@@ -36,8 +37,8 @@
       {f_dst, f_dst_row} <= {2{insn_i[`VTA_REQUANT_DST_BASE]}};
       f_prm <= insn_i[`VTA_REQUANT_PRM_BASE];
     end else if (slot_valid_o) begin
-      f_second <= f_add && !f_second;
-      if (!f_add || f_second) f_group <= f_vector_ends ? 6'd0 : f_group + 6'd1;
+      f_second <= f_two && !f_second;
+      if (!f_two || f_second) f_group <= f_vector_ends ? 6'd0 : f_group + 6'd1;
       if (f_vector_ends) begin
         f_inner <= f_inner_ends ? 16'd0 : f_inner + 16'd1;
         f_acc <= f_inner_ends ? f_acc_row_next : f_acc + f_insn[`VTA_REQUANT_ACC_IN];
@@ -52,12 +53,13 @@
 
   wire f_walks = f_started && rst_ni && active_q && !stop_i;
   wire [1:0] f_where = f_insn[`VTA_REQUANT_DST];
-  wire f_outside = f_acc >= ACC_DEPTH || (f_add && f_res >= ACC_DEPTH)
+  wire f_outside = f_acc >= ACC_DEPTH || (f_two && f_res >= ACC_DEPTH)
       || (f_insn[`VTA_REQUANT_FORM] != `VTA_FORM_PASS && f_prm >= PRM_DEPTH)
       || (f_where == `VTA_DST_ACC ? f_dst >= ACC_DEPTH : f_where == `VTA_DST_INP ? f_dst >= INP_PARTS || f_dst % PART != 0
           : f_dst >= OUT_DEPTH);
   always @* if (f_walks) begin
-    // P1 A slot reads the accumulator entry of its vector; of form add y's entry first, then r's, as far apart as their bases.
+    // P1 A slot reads the accumulator entry of its vector; of forms add and mul y's entry first, then r's: as far apart as
+    // their bases, or one further in each row.
     p1: assert (read_o == (f_second ? f_res : f_acc));
     p1_insn: assert (insn_q == f_insn && acc_q == f_acc && res_q == f_res && acc_row_q == f_acc_row && dst_row_q == f_dst_row);
     p1_apart: assert (apart_q == f_insn[`VTA_REQUANT_RES_BASE] - f_insn[`VTA_REQUANT_ACC_BASE]);
@@ -66,8 +68,8 @@
     p2: assert (dst_o == f_dst);
     // P3 Parameters are those of the row.
     p3: assert (prm_o == f_prm);
-    // P4 A vector takes its lane groups in turn, each once, or twice for form add.
-    p4: assert (group_o == f_group && second_o == f_second && f_group < GROUPS && (f_add || !f_second));
+    // P4 A vector takes its lane groups in turn, each once, or twice for forms add and mul.
+    p4: assert (group_o == f_group && second_o == f_second && f_group < GROUPS && (f_two || !f_second));
     // P5 The marks of a slot are true: last of its vector, of the instruction.
     p5: assert (vector_last_o == f_vector_ends && insn_last_o == (f_vector_ends && f_inner_ends && f_outer_ends));
     p5_rows: assert (row_last_q == f_inner_ends && out_last_q == f_outer_ends && at_end_q == insn_last_q);
@@ -99,6 +101,6 @@
   end
 
   always @* if (f_started && rst_ni) begin
-    c1: cover (f_walks && f_add && insn_last_o && f_inner == 1 && f_outer == 1 && start_i);
+    c1: cover (f_walks && f_two && insn_last_o && f_inner == 1 && f_outer == 1 && start_i);
     c2: cover (f_walks && fault_o && f_outer == 1);
   end

@@ -76,6 +76,23 @@ def test_each_composite():
     assert inner(add) == ["fixed.add"] and len(add.params) == 2
 
 
+def test_tables_join_what_is_before_them():
+    results = _ints(256)
+    (conv,) = _merge(op.fixed.table(_requantize(_conv(X)), results), "accel.conv2d")
+    assert inner(conv) == ["nn.conv2d", "fixed.requantize", "fixed.table"] and len(conv.params) == 1
+    shared = _requantize(_conv(X, padding=(1, 1)))
+    (summed,) = _merge(op.fixed.add(op.fixed.table(shared, results), X, **ONES), "accel.conv2d")
+    assert inner(summed) == ["nn.conv2d", "fixed.requantize", "fixed.table", "fixed.add"]
+    (add,) = _merge(op.fixed.table(op.fixed.add(X, X, **ONES), results), "accel.add")
+    assert inner(add) == ["fixed.add", "fixed.table"] and len(add.params) == 2
+    (mul,) = _merge(op.fixed.table(op.fixed.mul(X, X, multiplier=3, shift=5), results), "accel.mul")
+    assert inner(mul) == ["fixed.mul", "fixed.table"]
+    (alone,) = _merge(op.fixed.table(X, results), "accel.table")
+    assert inner(alone) == ["fixed.table"]
+    computed = var("t", 256, dtype="int8")
+    _merge(op.fixed.table(X, computed), params=(X, computed))
+
+
 def test_weights_lie_inside_and_the_rest_outside():
     (conv,) = _merge(_requantize(_conv(X)), "accel.conv2d")
     constants = [node for node in post_order(conv) if isinstance(node, Constant)]

@@ -1,4 +1,4 @@
-; REQUANT form 3 is none of the three.
+; REQUANT takes a table behind the last one.
 .config tiny
 .section input input 0x0 64
 .data random seed=27
@@ -10,5 +10,5 @@
 
 load mem=acc expand=1 dram=0x0 z=2 set=s0
 requant form=pass clip_lo=-128 clip_hi=127 iter_in=8 acc_in=1 dst_in=1 wait=s0 set=s1
-.word 0x00007f8000000000000000000000000000000000000100010000000000000305
+requant form=pass clip_lo=-128 clip_hi=127 table=3
 finish

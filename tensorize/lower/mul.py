@@ -1,0 +1,93 @@
+"""Lowers products of two activations to steps: both are loaded widened into accumulators, the output stage multiplies.
+
+In: a kernel and its tile. Out: steps. Two tensors of one layout are taken as flat bytes. Where the second one is a
+single pixel, each of its vectors stays in the inner loop, over the pixels of a step.
+"""
+
+from __future__ import annotations
+
+from math import lcm
+
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
+from relay_hw.errors import TensorizeError
+from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step
+from relay_hw.tensorize.kernel import MulKernel, MulStage
+from relay_hw.tensorize.layout import image_bytes, mul_record, pixel_bytes
+from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, table_refs, transfer
+from relay_hw.tensorize.target import Target
+from relay_hw.tensorize.tiles.choose import choose_add
+from relay_hw.tensorize.tiles.geometry import bank_round, granule_blocks, parts
+from relay_hw.tensorize.tiles.sizes import AddTile
+
+
+def choose_mul(kernel: MulKernel, config: Target) -> AddTile:
+    """Entries a step. Raises TensorizeError where a pixel has more than fit."""
+    total = image_bytes(kernel.source, config) // config.out_bytes
+    if not kernel.still:
+        return choose_add(total, config)
+    blocks = _blocks(kernel, config)
+    step = lcm(blocks, granule_blocks(config, config.block_out))
+    most = min(config.out_depth, config.acc_depth // 2 - blocks)
+    if step > most:
+        raise TensorizeError(f"a pixel's channels must fit configuration {config.name}, not need {step} entries")
+    chosen = choose_add(total, config).entries
+    return AddTile(min(max(chosen // step, 1), most // step) * step)
+
+
+def lower_mul(layer: LayerId, kernel: MulKernel, tile: AddTile, config: AccelConfig) -> tuple[Step, ...]:
+    """Steps of a layer; its tensors: y, r, output."""
+    total = image_bytes(kernel.source, config) // config.out_bytes
+    return tuple(_step(layer, kernel, chunk, config) for chunk in parts(total, tile.entries))
+
+
+def _blocks(kernel: MulKernel, config: AccelConfig) -> int:
+    """Accumulator entries of a pixel."""
+    return pixel_bytes(kernel.source, config) // config.out_bytes
+
+
+def _step(layer: LayerId, kernel: MulKernel, chunk: Part, config: AccelConfig) -> Step:
+    (begin, count), number, tensors = chunk, layer.number, layer.tensors
+    acc, out, prm = ("acc", number, begin), ("out", number, begin), ("prm", number, 0)
+    second = (0, _blocks(kernel, config)) if kernel.still else chunk
+    res: Key = ("res", number, second[0])
+    buffers = (
+        _operand(config, acc, chunk, tensors[0]),
+        _operand(config, res, second, tensors[1]),
+        Buffer(prm, Mem.PRM, 1, data=mul_record(kernel.stage, config)),
+        Buffer(out, Mem.OUT, count),
+    )
+    refs = {"acc_base": Ref(acc), "res_base": Ref(res), "dst_base": Ref(out), "prm_base": Ref(prm)}
+    refs |= table_refs(kernel.stage.table)
+    commands = looped(Op.REQUANT, _fields(kernel.stage, kernel.still), refs, *_axes(kernel, count, config))
+    values = transfer(config, Runs(1, 1, count * config.out_bytes))
+    place = {"dram": Ref(tensors[2], begin * config.out_bytes), "sram": Ref(out)}
+    store = Command(Op.STORE, {"mem": Mem.OUT, **values}, place)
+    return Step(number, f"{layer.name} entries {begin}", buffers, (*commands, store))
+
+
+def _axes(kernel: MulKernel, count: int, config: AccelConfig) -> tuple[list[Axis], Axis | None]:
+    """Loops over entries, and the one over the vectors of a single pixel, which must be the outer one."""
+    if not kernel.still:
+        return [Axis(count, {"acc": 1, "dst": 1})], None
+    blocks = _blocks(kernel, config)
+    return [Axis(count // blocks, {"acc": blocks, "dst": blocks})], Axis(blocks, {"acc": 1, "dst": 1})
+
+
+def _operand(config: AccelConfig, key: Key, chunk: Part, tensor: Key) -> Buffer:
+    begin, count = (entries * config.out_bytes for entries in chunk)
+    refs = {"dram": Ref(tensor, begin), "sram": Ref(key)}
+    load = Command(Op.LOAD, {"mem": Mem.ACC, "expand": 1, **transfer(config, Runs(1, 1, count))}, refs)
+    return Buffer(key, Mem.ACC, bank_round(config, chunk[1]), loads=(load,))
+
+
+def _fields(stage: MulStage, still: bool) -> dict[str, int]:
+    return {
+        "form": Form.MUL,
+        "dst": Dst.OUT,
+        "rounding": stage.rounding,
+        "zero_point": stage.zero_point,
+        "clip_lo": stage.clip_lo,
+        "clip_hi": stage.clip_hi,
+        "still": int(still),
+    }
