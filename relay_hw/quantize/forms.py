@@ -1,24 +1,26 @@
 """Writes float operators that have no integer form by others that have one, where their data come from a layer.
 
 In: a simplified module. Out: one of the same values. A factor and an offset for each channel are a depthwise
-convolution of one tap; more channels are a layer of one tap; a reduction over the image is a pool; a mean whose windows
-lie across the border is several; what bends at 0 is a sum of a ReLU and its data.
+convolution of one tap; more channels are a layer of one tap; parts of a tensor are slices; a reduction over the image
+is a pool; a mean whose windows lie across the border is several; what bends at 0 is a sum of a ReLU and its data.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isqrt, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.ir.expr import Call, Expr
+from relay_hw.ir.expr import Call, Expr, TupleGetItem
 from relay_hw.ir.module import IRModule
+from relay_hw.ir.types import TensorType, TupleType
 from relay_hw.ir.visit import children, copy_with, post_order
 from relay_hw.op.pool import Windows
 from relay_hw.op.reduce import reduced_axes
-from relay_hw.quantize.plan import FloatStep, Plan, make_plan
+from relay_hw.quantize.plan import AverageStep, FloatStep, Plan, make_plan
 from relay_hw.transform.graph import constant, constant_value, is_op, make, op_name, shape_of, typed_tuple
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.redirect import redirect
@@ -30,6 +32,8 @@ _REDUCTIONS = {"mean": "nn.avg_pool2d", "sum": "nn.avg_pool2d", "max": "nn.max_p
 _GLOBAL = "nn.global_max_pool2d"
 # More pools than these are not worth it: nine stand for padding of a window smaller than the image.
 _MOST_POOLS = 16
+# Pixels of an image whose mean is taken at once.
+_MOST_PIXELS = 1024
 
 
 def integer_forms(mod: IRModule) -> IRModule:
@@ -55,10 +59,17 @@ def _rewritten(body: Expr, plan: Plan) -> Expr:
         new = _more_channels(step.output) if step.output in integers and isinstance(step.output, Call) else None
         if new is not None:
             found[step.output] = new
+        if isinstance(step, AverageStep) and (new := _in_stages(step.pool)) is not None:
+            found[step.pool] = new
     for call in calls:
         new = _pooled(call) or _as_sum(call) if call.args[_main_operand(call)] in integers else None
         if new is not None:
             found.setdefault(call, new)
+    for node in post_order(body):
+        split = node.tuple_value if isinstance(node, TupleGetItem) else None
+        if isinstance(node, TupleGetItem) and isinstance(split, Call) and is_op(split, "split"):
+            new = _section(node, split) if split.args[0] in integers else None
+            found |= {} if new is None else {node: new}
     return redirect(body, found.get) if found else body
 
 
@@ -186,6 +197,20 @@ def _more_channels(pad: Call) -> Expr | None:
     return make("nn.conv2d", (pad.args[0], constant(weight, pad.span)), span=pad.span, **attrs)
 
 
+def _section(part: TupleGetItem, split: Call) -> Expr | None:
+    """One part of a tensor that is cut into several, by its place."""
+    data, axis, parts = split.args[0], split.attrs.axis, split.type
+    shape = shape_of(data)
+    if shape is None:
+        return None
+    assert isinstance(parts, TupleType)
+    sizes = [ty.static_shape[axis] for ty in parts.fields if isinstance(ty, TensorType)]
+    begin, end = [0] * len(shape), list(shape)
+    begin[axis] = sum(sizes[: part.index])
+    end[axis] = begin[axis] + sizes[part.index]
+    return make("strided_slice", (data,), begin=begin, end=end, strides=(1,) * len(shape), span=split.span)
+
+
 def _as_sum(call: Call) -> Expr | None:
     """Differences, absolute values and leaky ReLUs as sums of tensors with factors."""
     data = call.args[0]
@@ -230,6 +255,18 @@ class _Band:
     begin: int
     length: int
     count: int
+
+
+def _in_stages(pool: Call) -> Expr | None:
+    """The mean of an image of too many pixels for an accelerator's memory as the mean of means of its parts."""
+    if not is_op(pool, "nn.global_avg_pool2d") or pool.attrs.layout != "NCHW":
+        return None
+    sizes = _shape(pool.args[0])[2:]
+    window = tuple(max(part for part in range(1, isqrt(size) + 1) if size % part == 0) for size in sizes)
+    if prod(sizes) <= _MOST_PIXELS or prod(window) == 1:
+        return None
+    parts = make("nn.avg_pool2d", (pool.args[0],), pool_size=window, strides=window, span=pool.span)
+    return make("nn.global_avg_pool2d", (parts,), span=pool.span)
 
 
 def _in_parts(pool: Call) -> Expr | None:

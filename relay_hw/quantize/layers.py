@@ -14,6 +14,7 @@ from relay_hw.quantize.layer_rule import ActivationRule, LayerRule
 from relay_hw.quantize.plan import (
     AddStep,
     AverageStep,
+    GateStep,
     LinearStep,
     Plan,
     PlanStep,
@@ -86,7 +87,7 @@ def layer_names(plan: Plan) -> dict[PlanStep, str]:
 
 
 def _computes(step: PlanStep) -> bool:
-    return isinstance(step, (LinearStep, AddStep, ProductStep, AverageStep))
+    return isinstance(step, (LinearStep, AddStep, GateStep, ProductStep, AverageStep))
 
 
 def _anchor(step: PlanStep) -> Expr:
@@ -101,9 +102,9 @@ def _anchor(step: PlanStep) -> Expr:
 
 
 def _operator(step: PlanStep) -> Expr:
-    """The main operator, also for sums, whose anchor is the activation behind them."""
+    """The main operator, also for sums and products, whose anchor is the activation behind them."""
     found = _anchor(step)
-    while isinstance(step, AddStep) and not is_op(found, "add"):
+    while isinstance(step, (AddStep, GateStep)) and not is_op(found, "add", "multiply"):
         assert isinstance(found, Call)
         found = found.args[0]
     return found

@@ -48,6 +48,16 @@ class QParams:
         rounded = math.floor(abs(scaled) + 0.5) * (1 if scaled >= 0 else -1)
         return min(max(rounded + self.zero_point, self.low), self.high)
 
+    def integers(self, values: Array) -> NDArray[np.int8]:
+        """Of each value the integer that `quantize` finds; of one that is no number that of 0."""
+        steps = np.nan_to_num(values.astype(np.float64), nan=0.0) / self.scale
+        rounded = np.floor(np.abs(steps) + 0.5) * np.sign(steps) + self.zero_point
+        return np.clip(rounded, self.low, self.high).astype(np.int8)
+
+    def reals(self, integers: NDArray[Any]) -> NDArray[np.float32]:
+        """What integers represent."""
+        return (integers - self.zero_point).astype(np.float32) * np.float32(self.scale)
+
 
 def activation_params(low: float, high: float, rule: ActivationRule) -> QParams:
     """Scale and zero point that hold [low, high] and exactly 0."""

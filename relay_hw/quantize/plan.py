@@ -12,6 +12,7 @@ from typing import Final
 
 from relay_hw.ir.expr import Call, Constant, Expr, Trait, Tuple
 from relay_hw.op import get, with_trait
+from relay_hw.quantize.pointwise import is_curved, source_of
 from relay_hw.transform.graph import count_uses, dataflow_order, dtype_of, is_op, op_name, shape_of
 from relay_hw.transform.linear import Linear, find_linear
 from relay_hw.transform.rewrite_rules import Uses
@@ -22,6 +23,21 @@ _MOVES: Final = frozenset(name for name in with_trait(Trait.MOVES) if get(name).
 LAYERS: Final = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense")
 _AVERAGES: Final = ("nn.avg_pool2d", "nn.global_avg_pool2d")
 _ACTIVATIONS: Final = ("nn.relu", "clip")
+# What reads integers, or passes on what it has.
+_EAGER: Final = frozenset(
+    {
+        *LAYERS,
+        *_AVERAGES,
+        *_MOVES,
+        "add",
+        "concatenate",
+        "multiply",
+        "split",
+        "nn.batch_matmul",
+        "nn.max_pool2d",
+        "nn.pad",
+    }
+)
 _WITH_LAYER: Final = "its data must come from a layer in integers"
 # Operators with a quantization rule, and what each needs.
 RULES: Final = {
@@ -34,8 +50,10 @@ RULES: Final = {
         _AVERAGES,
         "its windows must have no dilation, and at most 16 sizes where padding is not counted",
     ),
+    "multiply": "it must be of a layer's result in integers with a constant that has one number for each channel, or "
+    "with another image of its shape or of one pixel",
     **dict.fromkeys(
-        ("divide", "multiply", "subtract"),
+        ("divide", "subtract"),
         "an operand must be a constant with one number for each channel of an image, the other one from a layer in "
         "integers",
     ),
@@ -47,6 +65,10 @@ RULES: Final = {
         ("max", "mean", "sum"), "it must run over rows and columns of an image that comes from a layer in integers"
     ),
     **dict.fromkeys((*_ACTIVATIONS, *sorted(_MOVES), "nn.pad", "concatenate"), _WITH_LAYER),
+    **dict.fromkeys(
+        ("sigmoid", "tanh", "erf", "exp", "power", "sqrt", "rsqrt", "log"),
+        "it must be part of a function of one tensor from a layer in integers, whose result such a layer reads",
+    ),
     "add": "its operands must be two tensors of one shape, one of them from a layer in integers",
     "nn.batch_matmul": "its operands must be tensors with as many matrices each, one of them from a layer in integers",
     "nn.max_pool2d": "its shape must be known",
@@ -98,6 +120,11 @@ class ProductStep(PlanStep):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class GateStep(PlanStep):
+    """The product of a tensor and another one, of its shape or with one number for each channel."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class AverageStep(PlanStep):
     """The mean of windows."""
 
@@ -112,6 +139,11 @@ class KeepStep(PlanStep):
 @dataclass(frozen=True, slots=True, eq=False)
 class BoundStep(PlanStep):
     """A ReLU or clip without a layer in front: clips integers at their scale."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TableStep(PlanStep):
+    """A function of each element: its integer result for each integer is in a table."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,7 +187,8 @@ class _Planner:
         for node in self._order:
             if isinstance(node, Call):
                 for arg in node.args:
-                    self._readers.setdefault(arg, []).append(node)
+                    for part in arg.fields if isinstance(arg, Tuple) else (arg,):
+                        self._readers.setdefault(part, []).append(node)
         self._absorbed: set[Expr] = set()
         self._integer: set[Expr] = set()
 
@@ -164,7 +197,7 @@ class _Planner:
         for node in self._order:
             if not isinstance(node, Call) or node in self._absorbed:
                 continue
-            if self._is_summand(node):
+            if self._is_summand(node) or self._is_inside(node):
                 self._absorbed.add(node)
                 continue
             step = self._step(node)
@@ -179,10 +212,17 @@ class _Planner:
         name = op_name(call)
         if name in LAYERS:
             return self._linear_step(call)
+        if self._is_tabulated(call):
+            source = source_of(call, self._is_integer)
+            assert source is not None
+            return TableStep(call, (source,))
         if name == "add" and self._is_residual(call):
             output, low, high = self._activation(call)
             (left, left_factor), (right, right_factor) = (self._summand(arg) for arg in call.args)
             return AddStep(output, (left, right), low, high, (left_factor, right_factor))
+        if name == "multiply" and (gate := self._gated(call)) is not None:
+            output, low, high = self._activation(call)
+            return GateStep(output, gate, low, high)
         if name == "nn.batch_matmul" and self._is_product(call):
             return ProductStep(call, tuple(call.args))
         if name in _AVERAGES and _has_one_divisor(call):
@@ -250,6 +290,48 @@ class _Planner:
         """What is added, and its factor."""
         return scaled(expr) if expr in self._absorbed else (expr, 1.0)
 
+    def _gated(self, call: Call) -> tuple[Expr, Expr] | None:
+        """The operands of a product of two images, the larger one first, if one of them is integer already.
+
+        Vectors are left out: in the cells of recurrent networks they are states, which would lose with every step.
+        """
+        if any(isinstance(arg, Constant) for arg in call.args) or not any(map(self._is_integer, call.args)):
+            return None
+        if source_of(call, self._is_integer) is not None:
+            return None
+        for left, right in (call.args, call.args[::-1]):
+            shape, other = shape_of(left), shape_of(right)
+            if shape is None or other is None or shape != shape_of(call) or len(shape) != 4:
+                continue
+            if other in (shape, (1, *shape[1:2], 1, 1)):
+                return left, right
+        return None
+
+    def _is_tabulated(self, call: Expr) -> bool:
+        """Whether a function of one tensor that is more than bends goes to a layer in integers."""
+        if not isinstance(call, Call) or call in self._floats or not _is_float32(call):
+            return False
+        source = source_of(call, self._is_integer)
+        if source is None or not is_curved(call, source):
+            return False
+        return any(
+            _reads_integers(reader) and source_of(reader, self._is_integer) is not source
+            for reader in self._readers.get(call, [])
+        )
+
+    def _is_inside(self, call: Call) -> bool:
+        """Whether only functions that have tables read a function of the same tensor."""
+        readers = self._readers.get(call, [])
+        if not readers or len(readers) != self._uses.counts.get(call, 0) or call in self._floats:
+            return False
+        source = source_of(call, self._is_integer)
+        return source is not None and all(
+            source_of(reader, self._is_integer) is source
+            and isinstance(reader, Call)
+            and (self._is_tabulated(reader) or self._is_inside(reader))
+            for reader in readers
+        )
+
     def _is_product(self, call: Call) -> bool:
         """Whether both have the same number of matrices, and one of them is integer already."""
         left, right = (shape_of(arg) for arg in call.args)
@@ -264,6 +346,14 @@ class _Planner:
 
     def _is_integer(self, expr: Expr) -> bool:
         return expr in self._integer
+
+
+def _reads_integers(reader: Expr) -> bool:
+    """Whether an operator may have a form in integers that reads what is before it; factors may go with the host's."""
+    if not isinstance(reader, Call) or op_name(reader) not in _EAGER:
+        return False
+    is_gate = len(shape_of(reader) or ()) == 4 and not any(isinstance(arg, Constant) for arg in reader.args)
+    return is_gate or not is_op(reader, "multiply")
 
 
 def scaled(expr: Expr) -> tuple[Expr, float]:

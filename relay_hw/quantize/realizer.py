@@ -18,6 +18,7 @@ from relay_hw.ir.expr import Call, Constant, Expr, Tuple, TupleGetItem
 from relay_hw.ir.types import TupleType
 from relay_hw.ir.visit import copy_with
 from relay_hw.op.base import split_padding
+from relay_hw.op.fixed import MUL_MULTIPLIER_BITS
 from relay_hw.quantize.factors import factor_groups
 from relay_hw.quantize.layers import Layers
 from relay_hw.quantize.number import (
@@ -34,11 +35,14 @@ from relay_hw.quantize.plan import (
     AverageStep,
     BoundStep,
     FloatStep,
+    GateStep,
     KeepStep,
     LinearStep,
     PlanStep,
     ProductStep,
+    TableStep,
 )
+from relay_hw.quantize.pointwise import function_values, on_another
 from relay_hw.span import Span
 from relay_hw.transform.graph import constant, is_op, make, op_name, remake, shape_of, typed
 
@@ -114,6 +118,8 @@ class Realizer:
                 self._record(step, self._linear(step, weights), op_name(step.linear.anchor))
             case AddStep():
                 self._record(step, self._add(step), "add")
+            case GateStep():
+                self._record(step, self._gate(step), "multiply")
             case ProductStep():
                 self._record(step, self._product(step), op_name(output))
             case AverageStep():
@@ -122,6 +128,8 @@ class Realizer:
                 self._ints[output] = self._keep(step)
             case BoundStep():
                 self._ints[output] = self._bound(step)
+            case TableStep():
+                self._ints[output] = self._table(step)
             case FloatStep():
                 assert isinstance(output, Call)
                 args = [self.as_float(arg) for arg in output.args]
@@ -293,6 +301,38 @@ class Realizer:
     def _bound(self, step: BoundStep) -> Expr:
         a_min, a_max = _limits(step, self._params[step.output])
         return make("clip", (self.as_int(step.inputs[0]),), a_min=a_min, a_max=a_max, span=step.output.span)
+
+    def _gate(self, step: GateStep) -> Expr:
+        left, right = (self._params[tensor] for tensor in step.inputs)
+        result, bits = self._params[step.output], min(self._strategy.multiplier_bits, MUL_MULTIPLIER_BITS)
+        multiplier, shift = normalise(Fraction(left.scale) * Fraction(right.scale) / Fraction(result.scale), bits)
+        a_min, a_max = _limits(step, result)
+        return make(
+            "fixed.mul",
+            [self.as_int(tensor) for tensor in step.inputs],
+            multiplier=multiplier,
+            shift=shift,
+            y_zero_point=left.zero_point,
+            r_zero_point=right.zero_point,
+            zero_point=result.zero_point,
+            rounding=self._strategy.rounding,
+            a_min=a_min,
+            a_max=a_max,
+            multiplier_bits=bits,
+            span=step.output.span,
+        )
+
+    def _table(self, step: TableStep) -> Expr:
+        (source,), call = step.inputs, step.output
+        assert isinstance(call, Call)
+        given, result = self._params[source], self._params[call]
+        values = function_values(call, source, given.reals(np.arange(-128, 128)))
+        if not np.isfinite(values[given.low + 128 : given.high + 129]).all():
+            # Infinities and what is no number are told at run time, where a host makes integers of them.
+            new = on_another(call, source, self.as_float(source))
+            self.operators.append(FloatOperator(call, new))
+            return self._quantize(new, result, call.span)
+        return make("fixed.table", (self.as_int(source), constant(result.integers(values))), span=call.span)
 
 
 def float_weights(step: LinearStep) -> tuple[Array, NDArray[np.float64]]:

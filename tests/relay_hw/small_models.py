@@ -62,10 +62,10 @@ def save_plain(path: Path) -> Path:
 
 
 def save_mixed(path: Path) -> Path:
-    """A network with a sigmoid and a convolution of too many taps, which stay on the host."""
+    """A network with a softmax and a convolution of too many taps, which stay on the host."""
     net = _Graph(2)
     net.conv("conv_a", 8, 3, pads=[1, 1, 1, 1])
-    net.add("Sigmoid", name="squash")
+    net.add("Softmax", name="squash", axis=1)
     net.conv("conv_g", 8, 8, 47, pads=[23, 23, 23, 23])
     net.conv("conv_b", 4, 8, strides=[2, 2])
     net.add("Flatten")

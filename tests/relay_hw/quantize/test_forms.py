@@ -174,3 +174,18 @@ def test_any_mean_without_padding(
     mod = module(pool, x)
     data = {"x": RNG.normal(size=(1, 2, *size)).astype(np.float32)}
     np.testing.assert_allclose(evaluate(integer_forms(mod), data), evaluate(mod, data), rtol=1e-5, atol=1e-6)
+
+
+def test_the_mean_of_a_large_image_is_that_of_means() -> None:
+    x = Var("x", TensorType((1, 3, 48, 60)))
+    weight = op.const(np.random.default_rng(4).normal(size=(8, 3, 1, 1)).astype("float32"))
+    whole = IRModule.from_expr(Function([x], op.nn.global_avg_pool2d(op.nn.conv2d(x, weight))))
+    found = integer_forms(infer_type(whole))
+    windows = [
+        (node.op.name, getattr(node.attrs, "pool_size", None))
+        for node in post_order(found["main"].body)
+        if isinstance(node, Call) and "pool" in node.op.name
+    ]
+    assert windows == [("nn.avg_pool2d", (6, 6)), ("nn.global_avg_pool2d", None)]
+    sample = np.random.default_rng(5).normal(size=(1, 3, 48, 60)).astype("float32")
+    np.testing.assert_allclose(evaluate(found, [sample]), evaluate(whole, [sample]), rtol=1e-4, atol=1e-6)

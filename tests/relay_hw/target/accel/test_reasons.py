@@ -35,8 +35,8 @@ LAYER = op.const(np.ones((4, 3, 3, 3), "float32"))
         (op.nn.conv2d(var(1, 3, 9, 9), LAYER),
          "nn.conv2d was left in float32; to be quantized its weight and bias must be constants in float32, and neither "
          "the strategy nor the check after quantization may keep it in float"),
-        (op.sigmoid(var(1, 3)), "no rule quantizes sigmoid: nn.relu, nn.leaky_relu or clip in its place would run "
-         "there"),
+        (op.sigmoid(var(1, 3)), "sigmoid was left in float32; to be quantized it must be part of a function of one "
+         "tensor from a layer in integers, whose result such a layer reads"),
         (op.cumsum(var(1, 3)), "no rule quantizes cumsum: another operator in its place, or a rule in "
          "relay_hw/quantize/plan.py, would change that"),
         (op.nn.relu(var(1, 3, dtype="float16")),
