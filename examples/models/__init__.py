@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING
 
 from examples.models.dcgan import dcgan
 from examples.models.densenet import densenet121
+from examples.models.gated import efficientnet_b0, mobilenet_v3_small
 from examples.models.mobilenet import mobilenet_grouped, mobilenet_v1, mobilenet_v2
 from examples.models.resnet import resnet18, resnet34, resnet50
 from examples.models.tiny import ds_cnn, resnet8, wake_words
+from examples.models.yolo import yolov8n
 
 if TYPE_CHECKING:
     import onnx
@@ -52,6 +54,9 @@ NETWORKS = (
         "mobilenet_grouped", mobilenet_grouped, 224, "3x224x224", "1000", 829_530_112, "MobileNet v1, groups of 16"
     ),
     Example("densenet121", densenet121, 224, "3x224x224", "1000", 2_834_161_664, "DenseNet-121"),
+    Example("mobilenet_v3_small", mobilenet_v3_small, 224, "3x224x224", "1000", 56_510_400, "MobileNet v3, small"),
+    Example("efficientnet_b0", efficientnet_b0, 224, "3x224x224", "1000", 385_814_752, "EfficientNet-B0"),
+    Example("yolov8n", yolov8n, 640, "3x640x640", "144x8400", 4_371_456_000, "YOLOv8n, up to its boxes"),
     Example("dcgan", dcgan, 100, "100", "3x64x64", 410_583_040, "DCGAN's generator"),
     Example("resnet8", resnet8, 32, "3x32x32", "10", 12_501_632, "MLPerf Tiny, image classification"),
     Example("ds_cnn", ds_cnn, 49, "1x49x10", "12", 2_656_768, "MLPerf Tiny, keyword spotting"),

@@ -132,6 +132,34 @@ class Network:
         """Batch norm and Clip to [0, 6] behind the layer called `name`."""
         return self.relu6(self.batch_norm(x, f"{name}.norm"), f"{name}.relu6")
 
+    def hard_sigmoid(self, x: Value, name: str) -> Value:
+        """HardSigmoid: x / 6 + 1/2 between 0 and 1."""
+        return self._node("HardSigmoid", name, [x], x.shape, _hard_sigmoid(x.data), alpha=1 / 6, beta=0.5)
+
+    def hard_swish(self, x: Value, name: str) -> Value:
+        """x times its HardSigmoid."""
+        return self.multiply(x, self.hard_sigmoid(x, f"{name}.sigmoid"), name)
+
+    def sigmoid(self, x: Value, name: str) -> Value:
+        """Sigmoid."""
+        return self._node("Sigmoid", name, [x], x.shape, exact.sigmoid(x.data))
+
+    def silu(self, x: Value, name: str) -> Value:
+        """x times its Sigmoid."""
+        return self.multiply(x, self.sigmoid(x, f"{name}.sigmoid"), name)
+
+    def norm_silu(self, x: Value, name: str) -> Value:
+        """Batch norm and x times its Sigmoid behind the layer called `name`."""
+        return self.silu(self.batch_norm(x, f"{name}.norm"), f"{name}.silu")
+
+    def norm_hard_swish(self, x: Value, name: str) -> Value:
+        """Batch norm and x times its HardSigmoid behind the layer called `name`."""
+        return self.hard_swish(self.batch_norm(x, f"{name}.norm"), f"{name}.swish")
+
+    def multiply(self, x: Value, y: Value, name: str) -> Value:
+        """Mul, of a map with one of its size or with a number for each channel."""
+        return self._node("Mul", name, [x, y], x.shape, exact.rounded(x.data * y.data / exact.GRID))
+
     def tanh(self, x: Value, name: str) -> Value:
         """Tanh, as the last layer."""
         return self._node("Tanh", name, [x], x.shape, x.data)
@@ -144,10 +172,29 @@ class Network:
         """Add."""
         return self._node("Add", name, [x, y], x.shape, exact.rounded(x.data + y.data))
 
-    def concat(self, parts: Sequence[Value], name: str) -> Value:
-        """Concat of maps along their channels."""
-        data = np.concatenate([part.data for part in parts], axis=1)
-        return self._node("Concat", name, parts, (1, data.shape[1], *parts[0].shape[2:]), data, axis=1)
+    def concat(self, parts: Sequence[Value], name: str, axis: int = 1) -> Value:
+        """Concat, of maps along their channels."""
+        data = np.concatenate([part.data for part in parts], axis=axis)
+        return self._node("Concat", name, parts, (1, *data.shape[1:]), data, axis=axis)
+
+    def halves(self, x: Value, name: str) -> tuple[Value, Value]:
+        """Split of the channels in two."""
+        half = x.channels // 2
+        whole = self._node("Split", name, [x], x.shape, x.data, axis=1)
+        self._nodes[-1].output[:] = [f"{name}.first", f"{name}.second"]
+        shape = (1, half, *whole.shape[2:])
+        first, second = x.data[:, :half], x.data[:, half:]
+        return Value(f"{name}.first", shape, first), Value(f"{name}.second", shape, second)
+
+    def doubled(self, x: Value, name: str) -> Value:
+        """Resize to twice the height and width, each pixel four times."""
+        data = x.data.repeat(2, axis=2).repeat(2, axis=3)
+        scales = np.array([1, 1, 2, 2], np.float32)
+        attributes = {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"}
+        found = self._node("Resize", name, [x], (1, *data.shape[1:]), data, [scales], **attributes)
+        # Its second input, a region, is left out.
+        self._nodes[-1].input.insert(1, "")
+        return found
 
     def max_pool(self, x: Value, name: str, kernel: int, stride: int, pads: int) -> Value:
         """MaxPool."""
@@ -177,8 +224,8 @@ class Network:
         """Flatten from axis 1 on."""
         return self._node("Flatten", name, [x], (1, prod(x.shape)), x.data.reshape(len(x.data), -1), axis=1)
 
-    def reshape(self, x: Value, name: str, shape: tuple[int, int, int, int]) -> Value:
-        """A vector [1, N] as a map [1, C, H, W]."""
+    def reshape(self, x: Value, name: str, shape: tuple[int, ...]) -> Value:
+        """The same numbers in another shape, [1, ...]."""
         data = x.data.reshape(-1, *shape[1:])
         return self._node("Reshape", name, [x], shape, data, [np.array(shape, np.int64)])
 
@@ -252,7 +299,13 @@ _PARTS = {
     "BatchNormalization": ("scale", "bias", "mean", "var"),
     "Clip": ("min", "max"),
     "Reshape": ("shape",),
+    "Resize": ("scales",),
 }
+
+
+def _hard_sigmoid(data: Array) -> Array:
+    """x / 6 + 1/2 between 0 and 1, in steps of the samples' grid."""
+    return exact.rounded(np.clip(data / 6 + exact.GRID / 2, 0, exact.GRID))
 
 
 def same(shape: Sequence[int], kernel: tuple[int, int], stride: int) -> Pads:

@@ -6,6 +6,8 @@ In: activations as float64 whole numbers of 1/GRID, [N, C, H, W] or [N, C]; weig
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Context, Decimal
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -63,6 +65,23 @@ def max_pool(x: Array, kernel: int, stride: int, pads: int) -> Array:
 def average(x: Array) -> Array:
     """Mean of each map, [N, C, 1, 1]."""
     return rounded(x.mean(axis=(2, 3), keepdims=True))
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + e^-x), from a table: the decimal module rounds alike on every machine."""
+    table = _sigmoids()
+    below = table[np.minimum(np.abs(x).astype(np.int64), len(table) - 1)]
+    return np.where(x < 0, below, GRID - below)
+
+
+@cache
+def _sigmoids() -> Array:
+    """Of 0, -1/GRID, -2/GRID and so on, until nothing is left."""
+    context, found = Context(prec=12), [GRID / 2]
+    while found[-1] >= 0.5:
+        power = context.exp(context.divide(Decimal(len(found)), Decimal(GRID)))
+        found.append(float(context.divide(Decimal(GRID), context.add(power, Decimal(1)))))
+    return np.rint(np.array(found))
 
 
 def windows(x: Array, kernel: Sequence[int], stride: int, pads: Sequence[int], fill: int) -> Array:
