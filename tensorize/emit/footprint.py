@@ -22,6 +22,8 @@ from relay_hw.errors import TensorizeError
 Cells = NDArray[np.int64]
 Values = Mapping[str, int]
 DRAM = "dram"
+# Entries of a table: two of its 256 results in each.
+_TABLE_ENTRIES = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,7 +284,8 @@ def _requant(index: int, v: Values, config: AccelConfig) -> tuple[Access, ...]:
         apart = {**v, "acc_out": 1, "acc_in": 0} if v["still"] else v
         found.append(Access(Mem.ACC, _sum(apart, "acc", "res_base", zero), False))
     if v["table"]:
-        found.append(Access(Mem.TAB, 128 * (v["table"] - 1) + np.arange(128, dtype=np.int64), False))
+        first = _TABLE_ENTRIES * (v["table"] - 1)
+        found.append(Access(Mem.TAB, first + np.arange(_TABLE_ENTRIES, dtype=np.int64), False))
     if v["form"] != Form.PASS:
         steps = np.arange(v["iter_out"], dtype=np.int64) * v["prm_out"]
         found.append(Access(Mem.PRM, np.unique(v["prm_base"] + steps), False))
