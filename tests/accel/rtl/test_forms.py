@@ -32,8 +32,8 @@ PRODUCT = """module vta_alu_mul (input clk_i, input en_i, input [31:0] a_i, b_i,
   always @(posedge clk_i) product_o <= en_i ? a_i ^ {b_i[30:0], b_i[31]} : 32'd0;
 endmodule
 """
-# What form mul brings back to the lane's multiplier is the last product of both forms, whose text up to there is the same:
-# any number will do, as long as both get it.
+# What form mul brings back to the lane's multiplier is the last product, which both forms make by the same text: any
+# number will do, as long as both get it.
 LANE_RETURN, ANY_RETURN = "times_i[3] ? product_q[31:0]", "times_i[3] ? acc_i"
 
 
