@@ -205,10 +205,9 @@ def _section(part: TupleGetItem, split: Call) -> Expr | None:
         return None
     assert isinstance(parts, TupleType)
     sizes = [ty.static_shape[axis] for ty in parts.fields if isinstance(ty, TensorType)]
-    begin, end = [0] * len(shape), list(shape)
-    begin[axis] = sum(sizes[: part.index])
-    end[axis] = begin[axis] + sizes[part.index]
-    return make("strided_slice", (data,), begin=begin, end=end, strides=(1,) * len(shape), span=split.span)
+    begin = sum(sizes[: part.index])
+    place = {"begin": (begin,), "end": (begin + sizes[part.index],), "strides": (1,), "axes": (axis % len(shape),)}
+    return make("strided_slice", (data,), span=split.span, **place)
 
 
 def _as_sum(call: Call) -> Expr | None:

@@ -251,7 +251,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
             [*with_trait(Trait.POOLS), *_CONVOLUTIONS, "nn.upsampling", "nn.depth_to_space", "nn.space_to_depth"],
             _layout,
         ),
-        **dict.fromkeys(["expand_dims", "transpose", "nn.dropout"], _any_axis),
+        **dict.fromkeys(["expand_dims", "transpose", "nn.dropout", "fixed.table"], _any_axis),
         **dict.fromkeys(["nn.softmax", "nn.fast_softmax", "nn.log_softmax", "nn.layer_norm", "nn.l2_normalize"], _axis),
         **dict.fromkeys(
             ["nn.lrn", "cumsum", "cumprod", "sort", "argsort", "topk", "reverse", "split", "repeat"], _axis

@@ -25,6 +25,7 @@ _EXACT: Final = frozenset(
     {
         "concatenate",
         "fixed.requantize",
+        "fixed.table",
         "nn.bias_add",
         "qnn.dequantize",
         "qnn.quantize",

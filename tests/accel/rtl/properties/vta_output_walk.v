@@ -58,8 +58,8 @@
       || (f_where == `VTA_DST_ACC ? f_dst >= ACC_DEPTH : f_where == `VTA_DST_INP ? f_dst >= INP_PARTS || f_dst % PART != 0
           : f_dst >= OUT_DEPTH);
   always @* if (f_walks) begin
-    // P1 A slot reads the accumulator entry of its vector; of forms add and mul y's entry first, then r's: as far apart as
-    // their bases, or one further in each row.
+    // P1 A slot reads the accumulator entry of its vector; of forms add and mul y's entry first, then r's, as far apart as
+    //   their bases, or one further in each row.
     p1: assert (read_o == (f_second ? f_res : f_acc));
     p1_insn: assert (insn_q == f_insn && acc_q == f_acc && res_q == f_res && acc_row_q == f_acc_row && dst_row_q == f_dst_row);
     p1_apart: assert (apart_q == f_insn[`VTA_REQUANT_RES_BASE] - f_insn[`VTA_REQUANT_ACC_BASE]);
