@@ -12,7 +12,7 @@ from typing import Final
 
 from relay_hw.ir.expr import Call, Constant, Expr, Trait, Tuple
 from relay_hw.op import get, with_trait
-from relay_hw.quantize.pointwise import is_curved, source_of
+from relay_hw.quantize.pointwise import curved, functions_of
 from relay_hw.transform.graph import count_uses, dataflow_order, dtype_of, is_op, op_name, shape_of
 from relay_hw.transform.linear import Linear, find_linear
 from relay_hw.transform.rewrite_rules import Uses
@@ -191,19 +191,24 @@ class _Planner:
                         self._readers.setdefault(part, []).append(node)
         self._absorbed: set[Expr] = set()
         self._integer: set[Expr] = set()
+        # Operators that are functions of one tensor in integers; of which one, for those that get a table.
+        self._functions: set[Expr] = set()
+        self._tables: dict[Expr, Expr] = {}
 
     def plan(self) -> Plan:
         steps: list[PlanStep] = []
         for node in self._order:
             if not isinstance(node, Call) or node in self._absorbed:
                 continue
-            if self._is_summand(node) or self._is_inside(node):
+            if self._is_summand(node):
                 self._absorbed.add(node)
                 continue
             step = self._step(node)
             steps.append(step)
             if not isinstance(step, FloatStep):
                 self._integer.add(step.output)
+                if step.output not in self._functions:
+                    self._plan_functions(step.output)
         return Plan(tuple(steps), _groups(steps))
 
     def _step(self, call: Call) -> PlanStep:
@@ -212,10 +217,8 @@ class _Planner:
         name = op_name(call)
         if name in LAYERS:
             return self._linear_step(call)
-        if self._is_tabulated(call):
-            source = source_of(call, self._is_integer)
-            assert source is not None
-            return TableStep(call, (source,))
+        if call in self._tables:
+            return TableStep(call, (self._tables[call],))
         if name == "add" and self._is_residual(call):
             output, low, high = self._activation(call)
             (left, left_factor), (right, right_factor) = (self._summand(arg) for arg in call.args)
@@ -297,7 +300,7 @@ class _Planner:
         """
         if any(isinstance(arg, Constant) for arg in call.args) or not any(map(self._is_integer, call.args)):
             return None
-        if source_of(call, self._is_integer) is not None:
+        if call in self._functions:
             return None
         for left, right in (call.args, call.args[::-1]):
             shape, other = shape_of(left), shape_of(right)
@@ -307,30 +310,25 @@ class _Planner:
                 return left, right
         return None
 
-    def _is_tabulated(self, call: Expr) -> bool:
-        """Whether a function of one tensor that is more than bends goes to a layer in integers."""
-        if not isinstance(call, Call) or call in self._floats or not _is_float32(call):
-            return False
-        source = source_of(call, self._is_integer)
-        if source is None or not is_curved(call, source):
-            return False
-        return any(
-            _reads_integers(reader) and source_of(reader, self._is_integer) is not source
-            for reader in self._readers.get(call, [])
-        )
+    def _plan_functions(self, source: Expr) -> None:
+        """Which functions of a tensor in integers get tables: those that go to a layer in integers and are more than
+        bends. What only these read is computed by nobody."""
+        calls = functions_of(source, self._readers, lambda call: is_op(call, *_ACTIVATIONS) and call.args[0] is source)
+        members = frozenset(calls)
+        self._functions |= members
+        tables = [call for call in curved(calls) if call not in self._floats and self._goes_to_layer(call, members)]
+        self._tables |= dict.fromkeys(tables, source)
+        replaced = set[Expr](tables)
+        for call in reversed(calls):
+            readers = self._readers.get(call, [])
+            is_seen = len(readers) == self._uses.counts.get(call, 0) > 0 and call not in self._floats
+            if is_seen and replaced.issuperset(readers):
+                replaced.add(call)
+                self._absorbed |= {call} - self._tables.keys()
 
-    def _is_inside(self, call: Call) -> bool:
-        """Whether only functions that have tables read a function of the same tensor."""
-        readers = self._readers.get(call, [])
-        if not readers or len(readers) != self._uses.counts.get(call, 0) or call in self._floats:
-            return False
-        source = source_of(call, self._is_integer)
-        return source is not None and all(
-            source_of(reader, self._is_integer) is source
-            and isinstance(reader, Call)
-            and (self._is_tabulated(reader) or self._is_inside(reader))
-            for reader in readers
-        )
+    def _goes_to_layer(self, call: Call, members: frozenset[Call]) -> bool:
+        """Whether something that reads integers, and is no function of the same tensor, reads a function."""
+        return any(_reads_integers(one) and one not in members for one in self._readers.get(call, []))
 
     def _is_product(self, call: Call) -> bool:
         """Whether both have the same number of matrices, and one of them is integer already."""

@@ -1,21 +1,21 @@
 """Finds parts of a float graph that are a function of one tensor's elements, each on its own, and computes them.
 
-In: operators and which tensors are in integers. Out: the tensor that an operator is a function of; values. An
-activation such as SiLU is several operators in ONNX, and one function.
+In: a tensor, and which operators read each. Out: the operators that are functions of it; which are more than other
+forms stand for; values. An activation such as SiLU is several operators in ONNX, and one function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.ir.expr import Call, Constant, Expr, Op, Trait
+from relay_hw.ir.expr import Call, Constant, Expr, Op, Trait, Var
 from relay_hw.ir.types import TensorType
-from relay_hw.ir.visit import copy_with
-from relay_hw.transform.graph import dtype_of, is_op, op_name, shape_of
+from relay_hw.ir.visit import post_order
+from relay_hw.transform.graph import dtype_of, is_op, op_name, rebuilt, shape_of
 
 Array = NDArray[Any]
 # Operators of one tensor and numbers that other integer forms stand for.
@@ -24,23 +24,23 @@ _PLAIN = frozenset(
 )
 
 
-def source_of(expr: Expr, is_integer: Callable[[Expr], bool]) -> Expr | None:
-    """The tensor in integers that each element of `expr` is a function of, by its element at the same place alone."""
-    memo: dict[Expr, Expr | None] = {}
+def functions_of(
+    source: Expr, readers: Mapping[Expr, Sequence[Expr]], ends: Callable[[Call], bool] = lambda call: False
+) -> tuple[Call, ...]:
+    """Operators whose every element is a function of the element of `source` at the same place alone, operands first.
 
-    def find(node: Expr) -> Expr | None:
-        if node not in memo:
-            memo[node] = node if is_integer(node) else function_of(node)
-        return memo[node]
-
-    def function_of(call: Expr) -> Expr | None:
-        if not _is_pointwise(call):
-            return None
-        found = {find(arg) for arg in call.args if not _is_number(arg)}
-        source = found.pop() if len(found) == 1 else None
-        return source if source is not None and shape_of(source) == shape_of(call) else None
-
-    return function_of(expr)
+    `readers`: of each expression. Those that are `ends`, and what reads these, are left out.
+    """
+    found: dict[Expr, Call | None] = {source: None}
+    stack = [source]
+    while stack:
+        for reader in readers.get(stack.pop(), ()):
+            if reader in found or not _is_pointwise(reader) or ends(reader) or shape_of(reader) != shape_of(source):
+                continue
+            if all(arg in found or _is_number(arg) for arg in reader.args):
+                found[reader] = reader
+                stack.append(reader)
+    return tuple(call for call in found.values() if call is not None)
 
 
 def _is_pointwise(expr: Expr) -> TypeGuard[Call]:
@@ -54,36 +54,42 @@ def _is_number(expr: Expr) -> bool:
     return isinstance(expr, Constant) and expr.data.size > 0 and bool((expr.data == expr.data.reshape(-1)[0]).all())
 
 
-def is_curved(call: Call, source: Expr) -> bool:
-    """Whether the function is more than factors, offsets and bends, for which there are other forms."""
-    several = sum(not _is_number(arg) for arg in call.args) > 1
-    inner = (arg for arg in call.args if isinstance(arg, Call) and arg is not source)
-    return several or op_name(call) not in _PLAIN or any(is_curved(arg, source) for arg in inner)
+def curved(calls: Iterable[Call]) -> frozenset[Call]:
+    """The functions, of those that `functions_of` gives, that are more than factors, offsets and bends."""
+    found: set[Expr] = set()
+    for call in calls:
+        several = sum(not _is_number(arg) for arg in call.args) > 1
+        if several or op_name(call) not in _PLAIN or not found.isdisjoint(call.args):
+            found.add(call)
+    return frozenset(call for call in found if isinstance(call, Call))
 
 
 def function_values(call: Call, source: Expr, numbers: Array) -> Array:
     """What the function makes of float32 [n] elements of `source`."""
+    element = Var("element", TensorType(numbers.shape, "float32"))
+    body = on_another(call, source, element)
+    values: dict[Expr, Array] = {element: numbers}
     with np.errstate(all="ignore"):
-        return _values(call, {source: numbers})
+        for node in post_order(body):
+            if isinstance(node, Constant):
+                values[node] = node.data.reshape(-1)[:1].reshape(())
+            elif isinstance(node, Call):
+                values[node] = _value(node, [values[arg] for arg in node.args])
+    return values[body]
 
 
-def on_another(call: Call, source: Expr, other: Expr) -> Call:
-    """The same operators on another tensor than `source`."""
-    args = [
-        other if arg is source else arg if not isinstance(arg, Call) else on_another(arg, source, other)
-        for arg in call.args
-    ]
-    return copy_with(call, args=tuple(args))
+def on_another(call: Call, source: Expr, other: Expr) -> Expr:
+    """The same operators, of the same types, on another tensor than `source`."""
+    memo: dict[Expr, Expr] = {source: other}
+    for node in post_order(call):
+        if node not in memo:
+            memo[node] = rebuilt(node, memo)
+    return memo[call]
 
 
-def _values(expr: Expr, known: Mapping[Expr, Array]) -> Array:
-    if expr in known:
-        return known[expr]
-    if isinstance(expr, Constant):
-        return expr.data.reshape(-1)[:1].reshape(())
-    assert isinstance(expr, Call) and isinstance(expr.op, Op)
-    args = [_values(arg, known) for arg in expr.args]
-    if is_op(expr, "nn.bias_add"):
+def _value(call: Call, args: Sequence[Array]) -> Array:
+    if is_op(call, "nn.bias_add"):
         return args[0] + args[1]
+    assert isinstance(call.op, Op)
     shape = np.broadcast_shapes(*(arg.shape for arg in args))
-    return np.asarray(expr.op.reference(expr.attrs, args, TensorType(shape, "float32")))
+    return np.asarray(call.op.reference(call.attrs, args, TensorType(shape, "float32")))

@@ -330,6 +330,7 @@ class Realizer:
         if not np.isfinite(values[given.low + 128 : given.high + 129]).all():
             # Infinities and what is no number are told at run time, where a host makes integers of them.
             new = on_another(call, source, self.as_float(source))
+            assert isinstance(new, Call)
             self.operators.append(FloatOperator(call, new))
             return self._quantize(new, result, call.span)
         return make("fixed.table", (self.as_int(source), constant(result.integers(values))), span=call.span)

@@ -17,8 +17,10 @@ from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import post_order
 from relay_hw.quantize import quantize
 from relay_hw.quantize.number import QParams
-from relay_hw.quantize.pointwise import function_values, is_curved, source_of
+from relay_hw.quantize.plan import make_plan
+from relay_hw.quantize.pointwise import curved, function_values, functions_of
 from relay_hw.transform.graph import is_op
+from relay_hw.transform.infer_type import InferType
 
 X = Var("x", TensorType((1, 4, 6, 6)))
 RNG = np.random.default_rng(5)
@@ -88,13 +90,22 @@ def test_the_nearest_integers_are_in_the_table() -> None:
     assert result.integers(np.array([np.nan, np.inf, -np.inf])).tolist() == [-3, 127, -128]
 
 
+def readers(expr: Expr) -> dict[Expr, list[Expr]]:
+    """The calls that read each node."""
+    found: dict[Expr, list[Expr]] = {}
+    for node in post_order(expr):
+        for arg in node.args if isinstance(node, Call) else ():
+            found.setdefault(arg, []).append(node)
+    return found
+
+
 def test_what_a_function_of_one_tensor_is() -> None:
     x = infer_expr(X)
     y = infer_expr(Var("y", x.tensor_type))
 
     def source(expr: Expr) -> Expr | None:
         typed = infer_expr(expr)
-        return source_of(typed, lambda node: node is x or node is y)
+        return next((one for one in (x, y) if typed in functions_of(one, readers(typed))), None)
 
     assert source(silu(x)) is x and source(hard_swish(x)) is x
     assert source(op.add(op.sigmoid(x), y)) is None
@@ -108,13 +119,42 @@ def test_what_a_function_of_one_tensor_is() -> None:
 
 def test_factors_offsets_and_bends_are_no_curves() -> None:
     x = infer_expr(X)
-    plain = infer_expr(op.nn.relu(op.add(op.multiply(x, number(2)), number(1))))
-    assert isinstance(plain, Call) and not is_curved(plain, x)
-    for make, _ in FUNCTIONS.values():
-        curved = infer_expr(make(x))
-        assert isinstance(curved, Call) and is_curved(curved, x)
-    outer = infer_expr(op.nn.relu(op.sigmoid(x)))
-    assert isinstance(outer, Call) and is_curved(outer, x)
+
+    def is_curved(expr: Expr) -> bool:
+        typed = infer_expr(expr)
+        return typed in curved(functions_of(x, readers(typed)))
+
+    assert not is_curved(op.nn.relu(op.add(op.multiply(x, number(2)), number(1))))
+    assert all(is_curved(make(x)) for make, _ in FUNCTIONS.values())
+    assert is_curved(op.nn.relu(op.sigmoid(x)))
+
+
+@pytest.mark.parametrize("inner", [op.tanh, lambda x: op.multiply(x, x)])
+def test_long_functions_take_no_longer(inner: Callable[[Expr], Expr]) -> None:
+    """Neither a deep stack nor a time that doubles with each operator: 2,000 of them, one table."""
+
+    def many(x: Expr) -> Expr:
+        for _ in range(2000):
+            x = inner(x)
+        return x
+
+    body = InferType()(IRModule.from_expr(Function([X], conv(many(conv(X))))))["main"].body
+    steps = make_plan(body).steps
+    assert [type(step).__name__ for step in steps] == ["LinearStep", "TableStep", "LinearStep"]
+    (source,) = steps[1].inputs
+    assert isinstance(steps[1].output, Call)
+    assert function_values(steps[1].output, source, np.zeros(256, "float32")).tolist() == [0] * 256
+    floats = many(op.nn.softmax(conv(X)))
+    assert len(make_plan(InferType()(IRModule.from_expr(Function([X], floats)))["main"].body).steps) == 2002
+
+
+def test_a_function_of_two_functions_is_one_of_their_tensor() -> None:
+    """One of the two has a table of its own, as a layer reads it; no layer is computed twice."""
+    x = conv(X)
+    second = op.tanh(x)
+    mod = quantized(op.add(conv(op.multiply(op.sigmoid(x), second)), conv(second)))
+    assert calls(mod).count("fixed.table") == 2 and calls(mod).count("nn.conv2d") == 3
+    assert calls(mod).count("qnn.dequantize") == 1
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
