@@ -95,7 +95,7 @@ module vta_inp_mem #(
   wire [           15:0] r_row = r_line >> 2;
   wire [            3:0] wrapped = ~(4'b1111 << r_line[1:0]);
   // what is read of each memory, an entry or an output block; columns that are not read are 0, so that all can be joined
-  reg  [   4*STEP_W-1:0] blocks;
+  wire [   4*STEP_W-1:0] blocks;
 
   genvar i, r;
   generate
@@ -138,23 +138,25 @@ module vta_inp_mem #(
           else data_q <= {COL_W{1'b0}};
       end
 
+      // a register for each memory: blocks that each write a part of one register and read it would wake one another
+      reg [STEP_W-1:0] block;
       integer n;
       always @* begin
-        blocks[r*STEP_W+:STEP_W] = cols[STEP_W-1:0];
-        for (n = STEP_W; n < ROW * 8; n = n + STEP_W)
-          blocks[r*STEP_W+:STEP_W] = blocks[r*STEP_W+:STEP_W] | cols[n+:STEP_W];
+        block = cols[STEP_W-1:0];
+        for (n = STEP_W; n < ROW * 8; n = n + STEP_W) block = block | cols[n+:STEP_W];
       end
+      assign blocks[r*STEP_W+:STEP_W] = block;
 
       if (ENTRY_COLS > 1) begin : g_part
         reg [BLOCK_OUT*8-1:0] tap;
         integer m;
         always @* begin
-          tap = blocks[r*STEP_W+:BLOCK_OUT*8];
-          for (m = BLOCK_OUT * 8; m < STEP_W; m = m + BLOCK_OUT * 8) tap = tap | blocks[r*STEP_W+m+:BLOCK_OUT*8];
+          tap = block[BLOCK_OUT*8-1:0];
+          for (m = BLOCK_OUT * 8; m < STEP_W; m = m + BLOCK_OUT * 8) tap = tap | block[m+:BLOCK_OUT*8];
         end
         assign taps_o[r*BLOCK_OUT*8+:BLOCK_OUT*8] = tap;
       end else begin : g_block
-        assign taps_o[r*BLOCK_OUT*8+:BLOCK_OUT*8] = blocks[r*STEP_W+:BLOCK_OUT*8];
+        assign taps_o[r*BLOCK_OUT*8+:BLOCK_OUT*8] = block[BLOCK_OUT*8-1:0];
       end
 
       wire unused_ram = &{1'b0, row, addr};

@@ -24,19 +24,6 @@ from relay_hw.accel.sim.verilator import RTL_DIR, Form, rtl_files
 
 BENCH = Path(__file__).parent / "bench.v"
 TOOL = "iverilog"
-# Four blocks of vta_inp_mem each keep a part of one register and read it while they make it, so each wakes the others:
-# a simulator that knows events goes round for ever. Written with a register for each block it is the same logic.
-_OVER_AND_OVER = """        blocks[r*STEP_W+:STEP_W] = cols[STEP_W-1:0];
-        for (n = STEP_W; n < ROW * 8; n = n + STEP_W)
-          blocks[r*STEP_W+:STEP_W] = blocks[r*STEP_W+:STEP_W] | cols[n+:STEP_W];
-      end
-"""
-_ONCE = """        block = cols[STEP_W-1:0];
-        for (n = STEP_W; n < ROW * 8; n = n + STEP_W) block = block | cols[n+:STEP_W];
-      end
-      reg [STEP_W-1:0] block;
-      always @* blocks[r*STEP_W+:STEP_W] = block;
-"""
 # Cycles that a small program may take on this memory, which has one burst under way.
 _LIMIT = 200_000
 
@@ -73,11 +60,7 @@ class FourStates:
         command = [TOOL, "-g2005", "-s", "bench", f"-I{rtl}", f"-I{rtl / 'gen'}", f"-DTOP_PARAMETERS={sizes}"]
         command += [f"-D{name}" for name in macros]
         command += [f"-Pbench.DATA_W={config.axi_data_bits}", "-o", "bench.vvp", str(BENCH)]
-        sources = folder / "sources"
-        sources.mkdir(exist_ok=True)
-        for path in rtl_files(rtl, form):
-            (sources / path.name).write_text(path.read_text().replace(_OVER_AND_OVER, _ONCE))
-        _run([*command, *(str(sources / path.name) for path in rtl_files(rtl, form))], folder)
+        _run([*command, *map(str, rtl_files(rtl, form))], folder)
 
     def run(self, program: Program) -> Outcome:
         """Run the program once from power-on."""
