@@ -44,6 +44,7 @@ from relay_hw.op import (
     qnn_scale,
     reduce,
     region_pool,
+    sampling,
     selection,
     shape,
     signal,
@@ -54,6 +55,7 @@ from relay_hw.op import (
     upsampling,
 )
 from relay_hw.op import arange as arange_family
+from relay_hw.op import einsum as einsum_family
 from relay_hw.op import gather as gather_family
 from relay_hw.op import sort as sort_family
 from relay_hw.op.annotation import *
@@ -63,6 +65,7 @@ from relay_hw.op.broadcast import *
 from relay_hw.op.casts import *
 from relay_hw.op.contraction import *
 from relay_hw.op.create import *
+from relay_hw.op.einsum import *
 from relay_hw.op.elementwise import *
 from relay_hw.op.expand import *
 from relay_hw.op.gather import *
@@ -113,8 +116,10 @@ FAMILIES: Final = (
     dynamic_shape,
     dynamic_elements,
     selection,
+    einsum_family,
     contraction,
     image,
+    sampling,
     patches,
     signal,
     counting,
@@ -154,6 +159,7 @@ __all__ = [
     "nn",
     "patches",
     "qnn",
+    "sampling",
     "selection",
     "signal",
     "simulated",
@@ -165,6 +171,7 @@ __all__ += broadcast.__all__
 __all__ += casts.__all__
 __all__ += contraction.__all__
 __all__ += create.__all__
+__all__ += einsum_family.__all__
 __all__ += elementwise.__all__
 __all__ += expand.__all__
 __all__ += gather_family.__all__

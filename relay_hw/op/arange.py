@@ -9,7 +9,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call, Op
+from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import ANY, TensorType, Type
 from relay_hw.op.base import (
     Array,
@@ -20,6 +20,8 @@ from relay_hw.op.base import (
     rule,
     same_dtype,
 )
+from relay_hw.op.gradients.common import in_type, ops, zeros
+from relay_hw.op.gradients.selection import places_of
 
 __all__ = ["arange"]
 
@@ -47,12 +49,21 @@ def _arange(attrs: ArangeAttrs, values: Sequence[Array], result: Type) -> Array:
     return (first + np.arange(count) * by).astype(out_type(result).dtype)
 
 
+def _arange_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Every element has the start in it once, and the step as often as it is far from the first."""
+    start, stop, step = call.args
+    op = ops()
+    place = op.cast_like(places_of(op.ndarray_size(adjoint, "int64")), adjoint)
+    return in_type(op.sum(adjoint), start, call), zeros(stop), in_type(op.sum(adjoint * place), step, call)
+
+
 ARANGE = Op(
     "arange",
     3,
     _arange_type,
     _arange,
     attrs_type=ArangeAttrs,
+    gradient=_arange_gradient,
     doc="start, start + step, ... before stop, from run-time values",
 )
 

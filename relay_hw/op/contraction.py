@@ -1,4 +1,4 @@
-"""General contractions: einsum, cumprod, det, and reductions whose axes are run-time values.
+"""General contractions: cumprod, det, and reductions whose axes are run-time values.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """
@@ -12,11 +12,9 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call, Expr, Op, Solver
-from relay_hw.ir.expr import Tuple as TupleExpr
-from relay_hw.ir.types import ANY, Dim, TensorType, Type
+from relay_hw.ir.expr import Call, Expr, Op
+from relay_hw.ir.types import ANY, TensorType, Type
 from relay_hw.op.base import (
-    ANCHOR,
     KEEPS_AXES,
     Array,
     Attrs,
@@ -26,20 +24,16 @@ from relay_hw.op.base import (
     product,
     rule,
     same_dim,
-    same_dtype,
     show_shape,
-    tensor_tuple,
 )
 from relay_hw.op.dynamic_shape import numbers, vector_length
+from relay_hw.op.gradients.accumulate import by_expansion
+from relay_hw.op.gradients.common import in_type, number, one_argument, ops, zeros
+from relay_hw.op.gradients.selection import at_axis, places_of, size_of
 from relay_hw.op.sort import ScanAttrs
 from relay_hw.support.names import one_of
 
-__all__ = ["cumprod", "einsum"]
-
-
-@dataclass(frozen=True, slots=True)
-class EinsumAttrs(Attrs):
-    equation: str = ""
+__all__ = ["cumprod"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,69 +47,6 @@ class DynScanAttrs(Attrs):
     kind: str = "sum"
     exclusive: bool = False
     reverse: bool = False
-
-
-def _terms(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
-    """The letters of each argument and of the result, with ellipses expanded to unused capital letters."""
-    text = equation.replace(" ", "")
-    left, arrow, right = text.partition("->")
-    sides = left.split(",")
-    if len(sides) != len(ranks):
-        raise TypeCheckError(f"the equation of einsum must have {len(ranks)} terms, not {equation!r}")
-    spare = [letter for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if letter not in text]
-    wide = max((rank - len(side) + 3 for side, rank in zip(sides, ranks, strict=True) if "..." in side), default=0)
-    dots = "".join(spare[:wide])
-    found: list[str] = []
-    for side, rank in zip(sides, ranks, strict=True):
-        count = rank - len(side) + 3 if "..." in side else 0
-        term = side.replace("...", dots[len(dots) - count :] if count > 0 else "")
-        if len(term) != rank or not (term.isalpha() or not term):
-            raise TypeCheckError(f"a term of einsum must name {rank} axes, not {side!r}")
-        found.append(term)
-    if not arrow:
-        letters = "".join(found)
-        right = "..." * bool(dots) + "".join(sorted(x for x in set(letters) - set(dots) if letters.count(x) == 1))
-    return found, right.replace("...", dots)
-
-
-def _einsum_type(types: Sequence[Type], attrs: EinsumAttrs, solver: Solver) -> Type | None:
-    parts = tensor_tuple("einsum", types)
-    if parts is None:
-        return None
-    dtype = same_dtype("einsum", *parts)
-    terms, result = _terms(attrs.equation, [part.rank for part in parts])
-    sizes: dict[str, Dim] = {}
-    for term, part in zip(terms, parts, strict=True):
-        for letter, dim in zip(term, part.shape, strict=True):
-            known = sizes.get(letter, dim)
-            if not same_dim(known, dim) and 1 not in (known, dim):
-                raise TypeCheckError(f"axes {letter} of einsum must have one size, not {known} and {dim}")
-            sizes[letter] = dim if known == 1 or not isinstance(known, int) else known
-    if any(letter not in sizes for letter in result) or len(set(result)) != len(result):
-        raise TypeCheckError(f"the result of einsum must name axes of its terms once each, not be {attrs.equation!r}")
-    return TensorType([sizes[letter] for letter in result], dtype)
-
-
-def _einsum(attrs: EinsumAttrs, values: Sequence[AnyValue], result: Type) -> Array:
-    # numpy's einsum does not know bfloat16.
-    parts = [np.asarray(part, np.float32 if part.dtype.kind == "V" else None) for part in values[0]]
-    return np.asarray(np.einsum(attrs.equation.replace(" ", ""), *parts)).astype(out_type(result).dtype)
-
-
-EINSUM = Op(
-    "einsum",
-    1,
-    _einsum_type,
-    _einsum,
-    attrs_type=EinsumAttrs,
-    traits=ANCHOR,
-    doc="products summed by Einstein's convention",
-)
-
-
-def einsum(data: Expr | Sequence[Expr], equation: str) -> Call:
-    """The sum of products of the tensors of `data` that `equation` writes in numpy's notation."""
-    return call(EINSUM, (data if isinstance(data, Expr) else TupleExpr(tuple(data)),), EinsumAttrs(equation))
 
 
 @rule("cumprod", 1)
@@ -143,12 +74,43 @@ def _cumprod(attrs: ScanAttrs, values: Sequence[Array], result: Type) -> Array:
     return _running(x, attrs.axis or 0, "prod", attrs.exclusive, False)
 
 
+def _cumprod_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    """The product before an element times the sum of the adjoints behind it, each times the product up to it.
+
+    Nothing is divided, so zeros among the elements do no harm.
+    """
+    op, attrs = ops(), call.attrs
+    axis, ty = attrs.axis, x.tensor_type
+    flat, rank = (op.reshape(x, (-1,)), 1) if axis is None else (x, ty.rank)
+    axis = 0 if axis is None else axis % rank
+    wide = in_type(flat, call, x)
+    # A new axis, behind the other, counts results; of each row only what stands behind its element is kept.
+    places = places_of(_length(x, attrs.axis))
+    element, result = (_along(places, at, axis, rank + 1) for at in (axis, axis + 1))
+    factors = op.where(op.less(element, result), op.expand_dims(wide, axis), number(1, call))
+    products = cumprod(factors, axis + 1, None, attrs.exclusive)
+    is_behind = op.less(element, result) if attrs.exclusive else op.less_equal(element, result)
+    shares = op.where(is_behind, products * op.expand_dims(g, axis), number(0, call))
+    slope = cumprod(wide, axis, None, True) * op.sum(shares, axis + 1)
+    return in_type(op.reshape_like(slope, x), x, call)
+
+
+def _length(x: Expr, axis: int | None) -> Expr:
+    return ops().ndarray_size(x, "int64") if axis is None else size_of(x, axis)
+
+
+def _along(places: Expr, at: int, axis: int, rank: int) -> Expr:
+    """A vector along one of `rank` axes."""
+    return ops().expand_dims(ops().expand_dims(places, 0, at), at + 1, rank - at - 1)
+
+
 CUMPROD = Op(
     "cumprod",
     1,
     _cumprod_type,
     _cumprod,
     attrs_type=ScanAttrs,
+    gradient=one_argument(_cumprod_slope),
     traits=KEEPS_AXES,
     doc="cumulative products along an axis",
 )
@@ -173,12 +135,24 @@ def _cumulative(attrs: DynScanAttrs, values: Sequence[Array], result: Type) -> A
     return _running(x, axis % x.ndim, attrs.kind, attrs.exclusive, attrs.reverse)
 
 
+def _cumulative_expr(attrs: DynScanAttrs, x: Expr, axis: Expr) -> Expr:
+    op = ops()
+
+    def along(at: int) -> Expr:
+        value = op.reverse(x, at) if attrs.reverse else x
+        total = (op.cumsum if attrs.kind == "sum" else cumprod)(value, at, None, attrs.exclusive)
+        return op.reverse(total, at) if attrs.reverse else total
+
+    return at_axis(axis, x.tensor_type.rank, along)
+
+
 CUMULATIVE = Op(
     "onnx.cumulative",
     2,
     _cumulative_type,
     _cumulative,
     attrs_type=DynScanAttrs,
+    gradient=by_expansion(_cumulative_expr),
     doc="cumulative sums or products along a run-time axis",
 )
 
@@ -231,7 +205,45 @@ def _reduce(attrs: DynReduceAttrs, values: Sequence[Array], result: Type) -> Arr
     return value if attrs.keepdims else value.squeeze(axes)
 
 
-REDUCE = Op("onnx.reduce", 2, _reduce_type, _reduce, attrs_type=DynReduceAttrs, doc="a reduction over run-time axes")
+def _reduce_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """By the kind: a copy, a share, what was chosen, the product of the others, or the share of the exponentials."""
+    (x, axes), kind = call.args, call.attrs.kind
+    if kind == "prod":
+        return _product_gradient(call, adjoint)
+    op = ops()
+    value = reduce(x, axes, kind)
+    g = op.reshape_like(adjoint, value)
+    if kind in ("max", "min"):
+        chosen = op.cast_like(op.equal(x, value), x)
+        slope = chosen * (g / reduce(chosen, axes, "sum"))
+    elif kind == "logsumexp":
+        slope = op.exp(x - value) * g
+    else:
+        count = reduce(op.ones_like(x), axes, "sum")
+        slope = op.broadcast_to_like(g / count if kind == "mean" else g, x)
+    return op.reshape_like(slope, x), zeros(axes)
+
+
+def _product_expr(attrs: DynReduceAttrs, x: Expr, axes: Expr) -> Expr:
+    """One axis after the other; what stays is the same along all axes of the product."""
+    op, rank = ops(), x.tensor_type.rank
+    for axis in range(rank):
+        is_in = op.any(op.equal(op.floor_mod(op.cast(axes, "int64"), op.const(rank, "int64")), op.const(axis, "int64")))
+        x = op.where(is_in, op.broadcast_to_like(op.prod(x, axis, keepdims=True), x), x)
+    return reduce(x, axes, "mean", attrs.keepdims)
+
+
+_product_gradient = by_expansion(_product_expr)
+
+REDUCE = Op(
+    "onnx.reduce",
+    2,
+    _reduce_type,
+    _reduce,
+    attrs_type=DynReduceAttrs,
+    gradient=_reduce_gradient,
+    doc="a reduction over run-time axes",
+)
 
 
 def reduce(data: Expr, axes: Expr, kind: str, keepdims: bool = True) -> Call:
@@ -246,11 +258,28 @@ def _det_type(attrs: None, x: TensorType) -> Type:
     return TensorType(x.shape[:-2], x.dtype)
 
 
+def _det_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    """Cofactors, so that singular matrices have derivatives too."""
+    op, rank = ops(), x.tensor_type.rank
+    count = size_of(x, -1)
+    rows = op.expand_dims(places_of(count), 1)
+    # Row i: all numbers but i.
+    others = op.expand_dims(places_of(count - op.const(1, "int64")), 0)
+    others = others + op.cast(op.greater_equal(others, rows), "int64")
+    minors = op.take(op.take(x, others, rank - 2), others, rank)
+    lead = range(rank - 2)
+    minors = op.transpose(minors, (*lead, rank - 2, rank, rank - 1, rank + 1))
+    is_odd = op.floor_mod(rows + op.expand_dims(places_of(count), 0), op.const(2, "int64"))
+    sign = op.cast_like(op.const(1, "int64") - op.const(2, "int64") * is_odd, x)
+    return op.reshape_like(det(minors) * sign * op.expand_dims(g, rank - 2, 2), x)
+
+
 DET = Op(
     "onnx.det",
     1,
     _det_type,
     lambda attrs, values, result: np.asarray(np.linalg.det(values[0])).astype(out_type(result).dtype),
+    gradient=one_argument(_det_slope),
     doc="the determinant of the matrices of the last two axes",
 )
 
@@ -260,4 +289,4 @@ def det(data: Expr) -> Call:
     return call(DET, (data,))
 
 
-OPS = (EINSUM, CUMPROD, CUMULATIVE, REDUCE, DET)
+OPS = (CUMPROD, CUMULATIVE, REDUCE, DET)

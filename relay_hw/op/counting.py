@@ -12,10 +12,11 @@ from math import prod
 
 import numpy as np
 
-from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call, Expr, Op
+from relay_hw.errors import EvalError, TypeCheckError, UnsupportedError
+from relay_hw.ir.expr import Call, Constant, Expr, Op
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import Array, Attrs, call, out_type, rule
+from relay_hw.op.gradients.common import in_type, ops, sizes, zeros
 
 MODES = ("TF", "IDF", "TFIDF")
 # By the numbers of the attribute nodes_modes; 6 asks for membership.
@@ -107,12 +108,25 @@ def _count_grams(attrs: GramAttrs, values: Sequence[Array], result: Type) -> Arr
     return (counts if attrs.mode == "TF" else counts * spread).reshape(*x.shape[:-1], size)
 
 
+def _grams_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """A weight gets the counts that it stands for; of weights for one place, the last one counts."""
+    (x, weights), attrs, op = call.args, call.attrs, ops()
+    if attrs.mode == "TF":
+        return zeros(x), zeros(weights)
+    counts = count_grams(x, op.ones_like(weights), attrs) * adjoint
+    shares = op.sum(counts, tuple(range(x.tensor_type.rank - 1))) if x.tensor_type.rank > 1 else counts
+    is_last = [place not in attrs.places[number + 1 :] for number, place in enumerate(attrs.places)]
+    picked = op.take(shares, Constant(np.array(attrs.places, np.int64)), 0) * op.const(np.array(is_last), "float32")
+    return zeros(x), in_type(picked, weights, call)
+
+
 COUNT_GRAMS = Op(
     "onnx.count_grams",
     2,
     _grams_type,
     _count_grams,
     attrs_type=GramAttrs,
+    gradient=_grams_gradient,
     doc="counts of each n-gram of a pool",
 )
 
@@ -178,12 +192,29 @@ def _tree_ensemble(attrs: TreeAttrs, values: Sequence[Array], result: Type) -> A
     return found.astype(out_type(result).dtype)
 
 
+def _trees_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Decisions are steps, without slopes; each leaf gets what the trees give with that leaf alone."""
+    (x, splits, members, leaves), attrs, op = call.args, call.attrs, ops()
+    steps = (zeros(x), zeros(splits), zeros(members))
+    if isinstance(leaves, Constant):
+        return *steps, zeros(leaves)
+    if attrs.aggregate not in ("sum", "average"):
+        raise UnsupportedError(
+            f"the gradient of onnx.tree_ensemble by its leaves must be of a sum or average, not {attrs.aggregate}",
+            call.span,
+        )
+    alone = np.eye(sizes(call, leaves)[0], dtype=leaves.tensor_type.dtype)
+    shares = [op.sum(tree_ensemble(x, splits, members, Constant(row), attrs) * adjoint) for row in alone]
+    return *steps, in_type(op.stack(shares, 0), leaves, call)
+
+
 TREE_ENSEMBLE = Op(
     "onnx.tree_ensemble",
     4,
     _trees_type,
     _tree_ensemble,
     attrs_type=TreeAttrs,
+    gradient=_trees_gradient,
     doc="sums of the leaves of decision trees",
 )
 

@@ -12,7 +12,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, TupleGetItem
 from relay_hw.ir.types import ANY, TensorType, TupleType, Type
 from relay_hw.op.base import (
     KEEPS_AXES,
@@ -27,8 +27,10 @@ from relay_hw.op.base import (
     same_dtype,
     show_shape,
 )
-from relay_hw.op.dynamic_shape import numbers, vector_length
+from relay_hw.op.dynamic_shape import full, numbers, vector_length
 from relay_hw.op.gather import OneHotAttrs
+from relay_hw.op.gradients.common import in_type, number, ops, zeros
+from relay_hw.op.gradients.selection import added_at, numbered, returned
 from relay_hw.op.sort import RETURNS, TopkAttrs, order_of
 from relay_hw.support.names import one_of
 
@@ -83,6 +85,7 @@ STRIDED_SLICE = Op(
     _strided_slice_type,
     _strided_slice,
     attrs_type=DynStridedSliceAttrs,
+    gradient=lambda call, adjoint: (returned(call, 0, adjoint), *map(zeros, call.args[1:])),
     pattern=INJECTIVE,
     traits=MOVES | KEEPS_AXES,
     doc="strided_slice whose begin, end and strides are run-time values",
@@ -114,7 +117,25 @@ def _topk(attrs: TopkAttrs, values: Sequence[Array], result: Type) -> object:
     return found if attrs.ret_type == "both" else found[attrs.ret_type == "indices"]
 
 
-TOPK = Op("dyn.topk", 2, _topk_type, _topk, attrs_type=TopkAttrs, doc="topk whose k is a run-time value")
+def _topk_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The adjoints of the chosen elements go back to them."""
+    (x, k), attrs = call.args, call.attrs
+    if attrs.ret_type == "indices":
+        return zeros(x), zeros(k)
+    places = topk(x, k, attrs.axis, "indices", attrs.is_ascend)
+    values = TupleGetItem(adjoint, 0) if attrs.ret_type == "both" else adjoint
+    return ops().scatter_elements(zeros(x), places, values, attrs.axis, "add"), zeros(k)
+
+
+TOPK = Op(
+    "dyn.topk",
+    2,
+    _topk_type,
+    _topk,
+    attrs_type=TopkAttrs,
+    gradient=_topk_gradient,
+    doc="topk whose k is a run-time value",
+)
 
 
 def topk(
@@ -143,12 +164,28 @@ def _pad(attrs: DynPadAttrs, values: Sequence[Array], result: Type) -> Array:
     return np.pad(x, grown, constant_values=np.asarray(values[2]).astype(x.dtype).item())
 
 
+def _pad_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The data get what lies inside; the value gets the sum of what was added."""
+    x, widths, value = call.args
+    op = ops()
+    # What is added has the number behind the last element's.
+    behind = op.ndarray_size(x, "int64")
+    places = pad(numbered(x), widths, behind, call.attrs.pad_mode)
+    start = full(number(0, x), op.reshape(op.add(behind, op.const(1, "int64")), (1,)))
+    total = added_at(start, places, adjoint)
+    to_x = op.reshape_like(op.strided_slice(total, (0,), (-1,)), x)
+    if call.attrs.pad_mode != "constant":
+        return to_x, zeros(widths), zeros(value)
+    return to_x, zeros(widths), op.cast_like(op.reshape_like(op.take(total, behind, 0), value), value)
+
+
 PAD = Op(
     "dyn.nn.pad",
     3,
     _pad_type,
     _pad,
     attrs_type=DynPadAttrs,
+    gradient=_pad_gradient,
     pattern=INJECTIVE,
     traits=KEEPS_AXES,
     doc="nn.pad by run-time widths",
@@ -176,8 +213,24 @@ def _one_hot(attrs: OneHotAttrs, values: Sequence[Array], result: Type) -> Array
     return np.where(np.expand_dims(indices, axis) == places, values[1], values[2]).astype(out_type(result).dtype)
 
 
+def _one_hot_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The two values share the adjoint, by where they stand."""
+    indices, on, off, depth = call.args
+    op, attrs = ops(), call.attrs
+    is_on = one_hot(indices, op.const(True), op.const(False), depth, attrs.axis, "bool")
+    nothing = op.zeros_like(adjoint)
+    to_on, to_off = op.sum(op.where(is_on, adjoint, nothing)), op.sum(op.where(is_on, nothing, adjoint))
+    return zeros(indices), in_type(to_on, on, call), in_type(to_off, off, call), zeros(depth)
+
+
 ONE_HOT = Op(
-    "dyn.one_hot", 4, _one_hot_type, _one_hot, attrs_type=OneHotAttrs, doc="one_hot whose depth is a run-time value"
+    "dyn.one_hot",
+    4,
+    _one_hot_type,
+    _one_hot,
+    attrs_type=OneHotAttrs,
+    gradient=_one_hot_gradient,
+    doc="one_hot whose depth is a run-time value",
 )
 
 

@@ -26,6 +26,7 @@ from relay_hw.op.base import (
     show_shape,
 )
 from relay_hw.op.gradients.common import in_type, ops, zeros
+from relay_hw.op.gradients.selection import returned
 from relay_hw.op.shape import reshape_dims
 
 INJECTIVE = FusionPattern.INJECTIVE
@@ -262,6 +263,7 @@ TILE = Op(
     2,
     _tile_type,
     lambda attrs, values, result: np.tile(values[0], _sizes("dyn.tile", values[1])),
+    gradient=lambda call, adjoint: (returned(call, 0, adjoint), zeros(call.args[1])),
     pattern=FusionPattern.BROADCAST,
     traits=MOVES,
     doc="the tensor repeated by run-time counts",

@@ -1,4 +1,4 @@
-"""Image operators: resize, grid_sample, roi_align.
+"""Image operators: resize, roi_align.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """
@@ -6,15 +6,18 @@ In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import ceil, floor
+from dataclasses import dataclass, replace
+from math import ceil, floor, prod
+from string import ascii_lowercase
 
 import numpy as np
 
-from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call, Expr, Op
+from relay_hw.errors import EvalError, TypeCheckError, UnsupportedError
+from relay_hw.ir.expr import Call, Constant, Expr, Op
 from relay_hw.ir.types import ANY, TensorType, Type
 from relay_hw.op.base import Array, Attrs, call, out_type, rule, same_dim, same_dtype
+from relay_hw.op.gradients.common import ops, sizes, zeros
+from relay_hw.op.gradients.selection import places_of, size_of
 from relay_hw.support.names import one_of
 
 COORDINATES = (
@@ -95,7 +98,8 @@ def _places(attrs: ResizeAttrs, axis: Axis) -> Array:
             return (at + 0.5) / axis.scale - 0.5
 
 
-def _cubic(x: Array, a: float) -> Array:
+def cubic(x: Array, a: float) -> Array:
+    """Keys' weights of elements that are `x` away."""
     x = np.abs(x)
     near = (a + 2) * x**3 - (a + 3) * x**2 + 1
     far = a * x**3 - 5 * a * x**2 + 8 * a * x - 4 * a
@@ -118,7 +122,7 @@ def _coefficients(attrs: ResizeAttrs, ratio: Array, scale: float) -> tuple[int, 
     first = floor(-reach / narrow) + 1
     distance = (np.arange(first, 2 - first) - column) * narrow
     is_linear = attrs.method == "linear"
-    weights = np.clip(1 - np.abs(distance), 0, 1) if is_linear else _cubic(distance, attrs.cubic_alpha)
+    weights = np.clip(1 - np.abs(distance), 0, 1) if is_linear else cubic(distance, attrs.cubic_alpha)
     return first, weights / weights.sum(axis=1, keepdims=True) if attrs.antialias else weights
 
 
@@ -174,12 +178,35 @@ def _resize(attrs: ResizeAttrs, values: Sequence[Array], result: Type) -> Array:
     return (np.rint(value) if x.dtype.kind != "f" and value.dtype.kind == "f" else value).astype(x.dtype)
 
 
+def _resize_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The adjoint times each axis's weights, which are what resizing an identity matrix gives; sizes get none."""
+    (x, roi, wanted), attrs, op = call.args, call.attrs, ops()
+    if attrs.policy != "stretch":
+        raise UnsupportedError(f"the gradient of onnx.resize must be of policy stretch, not {attrs.policy}", call.span)
+    letters = ascii_lowercase[: x.tensor_type.rank]
+    for number, axis in enumerate(attrs.axes):
+        count = len(attrs.axes)
+        part = op.strided_slice(roi, (number,), (2 * count,), (count,))
+        one = replace(attrs, axes=(0,), extrapolation=0.0)
+        weights = resize(_identity(x, axis), part, op.strided_slice(wanted, (number,), (number + 1,)), one)
+        new = letters.replace(letters[axis], "Z")
+        adjoint = op.einsum([adjoint, weights], f"{letters},{letters[axis]}Z->{new}")
+    return op.reshape_like(adjoint, x), zeros(roi), zeros(wanted)
+
+
+def _identity(x: Expr, axis: int) -> Expr:
+    """The identity matrix of an axis's size."""
+    op, places = ops(), places_of(size_of(x, axis))
+    return op.cast_like(op.equal(op.expand_dims(places, 0), op.expand_dims(places, 1)), x)
+
+
 RESIZE = Op(
     "onnx.resize",
     3,
     _resize_type,
     _resize,
     attrs_type=ResizeAttrs,
+    gradient=_resize_gradient,
     doc="axes resampled by run-time factors or to run-time sizes",
 )
 
@@ -187,115 +214,6 @@ RESIZE = Op(
 def resize(data: Expr, roi: Expr, wanted: Expr, attrs: ResizeAttrs) -> Call:
     """`data` resized by the scales, or to the sizes, in `wanted`."""
     return call(RESIZE, (data, roi, wanted), attrs)
-
-
-@dataclass(frozen=True, slots=True)
-class GridSampleAttrs(Attrs):
-    method: str = "bilinear"
-    layout: str = "NCHW"
-    padding_mode: str = "zeros"
-    align_corners: bool = True
-
-
-@rule("image.grid_sample", 2)
-def _grid_type(attrs: GridSampleAttrs, x: TensorType, grid: TensorType) -> Type:
-    rank = len(attrs.layout) - 2
-    if attrs.layout not in ("NCHW", "NCDHW") or x.rank != rank + 2 or grid.rank != x.rank:
-        raise TypeCheckError(f"image.grid_sample must get data and grid of layout NCHW or NCDHW, not {x} and {grid}")
-    if not same_dim(grid.shape[1], rank) or not same_dim(grid.shape[0], x.shape[0]):
-        raise TypeCheckError(f"the grid of image.grid_sample must hold {rank} coordinates for each image, not {grid}")
-    if attrs.method not in ("bilinear", "nearest", "bicubic"):
-        raise TypeCheckError(
-            f"the method of image.grid_sample must be bilinear, nearest or bicubic, not {attrs.method}"
-        )
-    if attrs.padding_mode not in ("zeros", "border", "reflection"):
-        raise TypeCheckError(
-            f"padding_mode of image.grid_sample must be zeros, border or reflection, not {attrs.padding_mode}"
-        )
-    return TensorType((*x.shape[:2], *grid.shape[2:]), x.dtype)
-
-
-def _reflected(x: Array, low: float, high: float) -> Array:
-    """Places outside of [low, high] mirrored into it, as often as needed."""
-    span = high - low
-    if span <= 0:
-        return np.full_like(x, low)
-    away = np.abs(np.where(x < low, low - x, np.maximum(x - high, 0)))
-    turns = np.floor(away / span)
-    rest, even = away - turns * span, turns % 2 == 0
-    below = np.where(even, low + rest, high - rest)
-    above = np.where(even, high - rest, low + rest)
-    return np.where(x < low, below, np.where(x > high, above, x))
-
-
-def _policies(attrs: GridSampleAttrs, size: int) -> tuple[float, float]:
-    return (0.0, size - 1.0) if attrs.align_corners else (-0.5, size - 0.5)
-
-
-def _padded(attrs: GridSampleAttrs, x: Array, size: int, outer: tuple[float, float]) -> Array:
-    match attrs.padding_mode:
-        case "border":
-            return np.clip(x, 0, size - 1)
-        case "reflection":
-            return _reflected(x, *outer)
-        case _:
-            return x
-
-
-def _grid_taps(attrs: GridSampleAttrs, x: Array) -> list[tuple[Array, Array]]:
-    """(index, weight) of the neighbours of a coordinate along one axis."""
-    if attrs.method == "nearest":
-        return [(x, np.ones_like(x))]
-    base = np.floor(x)
-    if attrs.method == "bilinear":
-        return [(base, 1 - (x - base)), (base + 1, x - base)]
-    return [(base + step, _cubic(x - (base + step), -0.75)) for step in (-1, 0, 1, 2)]
-
-
-def _grid_sample(attrs: GridSampleAttrs, values: Sequence[Array], result: Type) -> Array:
-    x, grid = np.asarray(values[0]), np.asarray(values[1]).astype(np.float64)
-    sizes = x.shape[2:]
-    axes: list[list[tuple[Array, Array]]] = []
-    for number, size in enumerate(sizes):
-        # Coordinates come as x, y(, z): the last axis first.
-        given = grid[:, len(sizes) - 1 - number]
-        place = (given + 1) / 2 * (size - 1) if attrs.align_corners else ((given + 1) * size - 1) / 2
-        place = np.rint(place) if attrs.method == "nearest" else place
-        axes.append(_grid_taps(attrs, _padded(attrs, place, size, _policies(attrs, size))))
-    total = np.zeros((*x.shape[:2], *grid.shape[2:]))
-    batch = np.arange(len(x)).reshape(-1, *(1,) * len(sizes))
-    for choice in np.ndindex(*(len(taps) for taps in axes)):
-        places, weight, inside = [], np.ones(()), np.ones((), bool)
-        for taps, at, size in zip(axes, choice, sizes, strict=True):
-            place = _padded(attrs, taps[at][0], size, _policies(attrs, size))
-            inside = inside & (place > -1) & (place < size)
-            places.append(np.clip(np.trunc(place), 0, size - 1).astype(np.int64))
-            weight = weight * taps[at][1]
-        picked = np.moveaxis(x[(batch, slice(None), *places)], -1, 1)
-        total += picked * np.where(inside, weight, 0)[:, None]
-    return total.astype(out_type(result).dtype)
-
-
-GRID_SAMPLE = Op(
-    "image.grid_sample",
-    2,
-    _grid_type,
-    _grid_sample,
-    attrs_type=GridSampleAttrs,
-    doc="images sampled at a grid of coordinates in [-1, 1]",
-)
-
-
-def grid_sample(
-    data: Expr,
-    grid: Expr,
-    method: str = "bilinear",
-    layout: str = "NCHW",
-    padding_mode: str = "zeros",
-    align_corners: bool = True,
-) -> Call:
-    """`data` at the coordinates of `grid`, whose axis 1 holds x, y(, z)."""
-    return call(GRID_SAMPLE, (data, grid), GridSampleAttrs(method, layout, padding_mode, align_corners))
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,12 +268,26 @@ def _roi_align(attrs: RoiAlignAttrs, values: Sequence[Array], result: Type) -> A
     return found.astype(out_type(result).dtype)
 
 
+def _roi_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Each pixel's weight in a cell is what an image of ones at that pixel gives; regions get none."""
+    (x, rois, batch), attrs, op = call.args, call.attrs, ops()
+    if attrs.mode != "avg":
+        raise UnsupportedError(f"the gradient of onnx.roi_align must be of mode avg, not {attrs.mode}", call.span)
+    _, channels, *area = sizes(call, x)
+    pixels = prod(area)
+    images = Constant(np.eye(pixels, dtype=x.tensor_type.dtype).reshape(1, pixels, *area))
+    weights = roi_align(images, rois, op.zeros_like(batch), attrs)
+    shares = op.reshape(op.einsum([adjoint, weights], "rcij,rpij->rcp"), (-1, channels, *area))
+    return op.scatter_nd(zeros(x), op.expand_dims(batch, 0), shares, "add"), zeros(rois), zeros(batch)
+
+
 ROI_ALIGN = Op(
     "onnx.roi_align",
     3,
     _roi_type,
     _roi_align,
     attrs_type=RoiAlignAttrs,
+    gradient=_roi_gradient,
     doc="regions of images sampled on a grid of cells",
 )
 
@@ -365,4 +297,4 @@ def roi_align(data: Expr, rois: Expr, batch_indices: Expr, attrs: RoiAlignAttrs)
     return call(ROI_ALIGN, (data, rois, batch_indices), attrs)
 
 
-OPS = (RESIZE, GRID_SAMPLE, ROI_ALIGN)
+OPS = (RESIZE, ROI_ALIGN)

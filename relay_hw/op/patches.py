@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call, Expr, Op
+from relay_hw.ir.expr import Call, Constant, Expr, Op
 from relay_hw.ir.types import ANY, TensorType, Type
 from relay_hw.op.base import Array, Attrs, call, out_type, rule, same_dtype, window_size
 from relay_hw.op.dynamic_shape import numbers, vector_length
+from relay_hw.op.gradients.accumulate import by_expansion
+from relay_hw.op.gradients.common import ops, reshaped, zeros
+from relay_hw.op.gradients.selection import places_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +70,48 @@ def _col2im(attrs: PatchAttrs, values: Sequence[Array], result: Type) -> Array:
     return total[(slice(None), slice(None), *inner)]
 
 
+def _col2im_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Every element of a column gets the adjoint of its pixel; those in the padding get none."""
+    (x, image, block), attrs, op = call.args, call.attrs, ops()
+    rank = len(attrs.strides)
+    place, inside = op.const(0, "int64"), op.const(True)
+    for axis in range(rank):
+        size, kernel = (op.cast(op.take(v, op.const(axis, "int64"), 0), "int64") for v in (image, block))
+        places = _window_places(attrs, axis, size, kernel)
+        # One axis for each of the block's and one for each of the windows'.
+        order = (axis, axis + rank)
+        places = op.expand_dims(places, 0, order[0])
+        places = op.expand_dims(places, order[0] + 1, rank - 1)
+        places = op.expand_dims(places, order[1] + 1, 2 * rank - 1 - order[1])
+        is_inner = op.logical_and(op.greater_equal(places, op.const(0, "int64")), op.less(places, size))
+        place, inside = place * size + places, op.logical_and(inside, is_inner)
+    inside = op.reshape(inside, (-1,))
+    chosen = op.where(inside, op.reshape(place, (-1,)), op.const(0, "int64"))
+    pixels = op.reshape(adjoint, (0, 0, -1))
+    found = op.take(pixels, chosen, 2)
+    return op.reshape_like(op.where(inside, found, op.zeros_like(found)), x), zeros(image), zeros(block)
+
+
+def _window_places(attrs: PatchAttrs, axis: int, size: Expr, kernel: Expr) -> Expr:
+    """(kernel, windows): where each element of each window lies along an axis."""
+    op, rank = ops(), len(attrs.strides)
+    one, stride, dilation, before, after = (
+        op.const(value, "int64")
+        for value in (1, attrs.strides[axis], attrs.dilation[axis], attrs.padding[axis], attrs.padding[rank + axis])
+    )
+    reach = dilation * (kernel - one) + one
+    count = op.floor_divide(size + before + after - reach, stride) + one
+    starts = op.expand_dims(places_of(count) * stride - before, 0)
+    return op.expand_dims(places_of(kernel) * dilation, 1) + starts
+
+
 COL2IM = Op(
     "onnx.col2im",
     3,
     _col2im_type,
     _col2im,
     attrs_type=PatchAttrs,
+    gradient=_col2im_gradient,
     doc="the image whose windows are the columns; overlaps are added",
 )
 
@@ -125,12 +165,61 @@ def _deform_conv(attrs: DeformAttrs, values: Sequence[Array], result: Type) -> A
     return value.reshape(count, weight.shape[0], rows, columns).astype(out_type(result).dtype)
 
 
+def _deform_expr(attrs: DeformAttrs, x: Expr, weight: Expr, offset: Expr, mask: Expr) -> Expr:
+    """What `_deform_conv` computes, as a program of operators that have gradients."""
+    op, dtype = ops(), x.tensor_type.dtype
+    (count, channels, *size), (outputs, inputs, *kernel), (_, _, rows, columns) = (
+        value.tensor_type.static_shape for value in (x, weight, offset)
+    )
+    x, weight, offset, mask = (op.cast(value, "float64") for value in (x, weight, offset, mask))
+    area, groups, share = prod(kernel), attrs.offset_groups, channels // attrs.offset_groups
+    lead = (count, groups, area)
+    shifts = reshaped(offset, (*lead, 2, rows, columns))
+    y, along = (op.take(shifts, op.const(at, "int64"), 3) + Constant(_grid(attrs, at, kernel, (rows, columns)))
+                for at in (0, 1))  # fmt: skip
+    pixels = op.transpose(reshaped(x, (count, groups, share, *size)), (0, 1, 3, 4, 2))
+    images = [Constant(np.broadcast_to(part, (*lead, rows, columns)).astype(np.int64)) for part in
+              np.ogrid[:count, :groups, :1, :1, :1][:2]]  # fmt: skip
+    total = None
+    for ys, wy in _two(y):
+        for xs, wx in _two(along):
+            inside = op.logical_and(_is_inside(ys, size[0]), _is_inside(xs, size[1]))
+            at = [op.cast(op.where(inside, place, op.zeros_like(place)), "int64") for place in (ys, xs)]
+            kept = op.where(inside, wy * wx, op.zeros_like(wy))
+            part = op.gather_nd(pixels, op.stack([*images, *at], 0)) * op.expand_dims(kept, 5)
+            total = part if total is None else total + part
+    assert total is not None
+    taps = op.transpose(total * op.expand_dims(reshaped(mask, (*lead, rows, columns)), 5), (0, 1, 5, 2, 3, 4))
+    wide = reshaped(taps, (count, attrs.groups, channels // attrs.groups * area, rows, columns))
+    of = reshaped(weight, (attrs.groups, outputs // attrs.groups, inputs * area))
+    value = op.einsum([wide, of], "ngkhw,gok->ngohw")
+    return op.cast(reshaped(value, (count, outputs, rows, columns)), dtype)
+
+
+def _grid(attrs: DeformAttrs, axis: int, kernel: Sequence[int], out: Sequence[int]) -> Array:
+    """Where the taps lie along an axis before they are moved: (taps, rows, columns)."""
+    inner = np.indices(kernel)[axis].reshape(-1, 1, 1) * attrs.dilation[axis]
+    return inner + np.indices(out)[axis] * attrs.strides[axis] - float(attrs.padding[axis])
+
+
+def _two(place: Expr) -> tuple[tuple[Expr, Expr], tuple[Expr, Expr]]:
+    """The neighbours of a place, with weights."""
+    low, one = ops().floor(place), ops().const(1.0, "float64")
+    return (low, one - (place - low)), (low + one, place - low)
+
+
+def _is_inside(place: Expr, size: int) -> Expr:
+    op = ops()
+    return op.logical_and(op.greater_equal(place, op.const(0.0, "float64")), op.less(place, op.const(size, "float64")))
+
+
 DEFORM_CONV = Op(
     "onnx.deform_conv",
     4,
     _deform_type,
     _deform_conv,
     attrs_type=DeformAttrs,
+    gradient=by_expansion(_deform_expr),
     doc="convolution whose kernel elements are displaced by offsets and weighted by a mask",
 )
 

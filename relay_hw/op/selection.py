@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Tuple, TupleGetItem
 from relay_hw.ir.types import ANY, TensorType, TupleType, Type
 from relay_hw.op.base import (
     KEEPS_AXES,
@@ -24,6 +24,7 @@ from relay_hw.op.base import (
     same_dim,
     show_shape,
 )
+from relay_hw.op.gradients.accumulate import by_expansion
 from relay_hw.op.gradients.common import (
     nothing,
     ops,
@@ -179,12 +180,20 @@ def _unique(attrs: UniqueAttrs, values: Sequence[Array], result: Type) -> tuple[
     return found, first.astype(np.int64), inverse.astype(np.int64), counts.astype(np.int64)
 
 
+def _unique_expr(attrs: UniqueAttrs, x: Expr) -> Expr:
+    """The elements are those at the first places."""
+    found = unique(x, attrs.axis, attrs.sorted)
+    first, inverse, counts = (TupleGetItem(found, at) for at in (1, 2, 3))
+    return Tuple([ops().take(x, first, attrs.axis), first, inverse, counts])
+
+
 UNIQUE = Op(
     "onnx.unique",
     1,
     _unique_type,
     _unique,
     attrs_type=UniqueAttrs,
+    gradient=by_expansion(_unique_expr),
     doc="unique elements or slices, their first indices, inverse indices and counts",
 )
 

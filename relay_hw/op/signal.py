@@ -11,10 +11,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call, Expr, Op
+from relay_hw.ir.expr import Call, Expr, Op, TupleGetItem
 from relay_hw.ir.types import ANY, TensorType, TupleType, Type
-from relay_hw.op.base import Array, Attrs, call, out_type, rule, same_dtype, show
+from relay_hw.op import dynamic_elements, dynamic_shape
+from relay_hw.op.base import Array, Attrs, call, const, out_type, rule, same_dtype, show
 from relay_hw.op.dynamic_shape import numbers
+from relay_hw.op.gradients.accumulate import by_expansion
+from relay_hw.op.gradients.common import ops, zeros
+from relay_hw.op.gradients.selection import places_of, size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,28 @@ def _dft(attrs: DFTAttrs, values: Sequence[Array], result: Type) -> tuple[Array,
     return np.real(found).astype(dtype), np.imag(found).astype(dtype)
 
 
-DFT = Op("dft", 2, _dft_type, _dft, attrs_type=DFTAttrs, doc="discrete Fourier transform along the last axis")
+def _dft_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The transposed transform is the inverse one but for a factor."""
+    real, inverse = call.args[0], call.attrs.inverse
+    parts = dft(TupleGetItem(adjoint, 0), TupleGetItem(adjoint, 1), not inverse)
+    return tuple(_scaled(TupleGetItem(parts, at), size_of(real, -1), inverse) for at in (0, 1))
+
+
+def _scaled(value: Expr, count: Expr, is_forward: bool) -> Expr:
+    """The factor between a transform and the transposed inverse one."""
+    factor = ops().cast_like(count, value)
+    return value / factor if is_forward else value * factor
+
+
+DFT = Op(
+    "dft",
+    2,
+    _dft_type,
+    _dft,
+    attrs_type=DFTAttrs,
+    gradient=_dft_gradient,
+    doc="discrete Fourier transform along the last axis",
+)
 
 
 def dft(re_data: Expr, im_data: Expr, inverse: bool = False) -> Call:
@@ -92,12 +117,69 @@ def _dyn_dft(attrs: DynDFTAttrs, values: Sequence[Array], result: Type) -> Array
     return _parts(found, dtype)
 
 
+def _dyn_dft_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """The other transform of the adjoint, brought to the length of the data; halves stand for both of their sides."""
+    (x, axis), attrs, op = call.args, call.attrs, ops()
+    rank = x.tensor_type.rank
+    place = op.floor_mod(op.reshape(op.cast(axis, "int64"), ()), op.const(rank, "int64"))
+    have = op.take(op.shape_of(x, "int64"), place, 0)
+    is_half = attrs.inverse and attrs.onesided
+    length = op.const(attrs.length, "int64") if attrs.length else have
+    if is_half and not attrs.length:
+        length = op.const(2, "int64") * (have - op.const(1, "int64"))
+    line = _Line(place, rank)
+    g = line.fitted(adjoint, length) if attrs.onesided and not attrs.inverse else adjoint
+    found = _scaled(dft_along(g, axis, not attrs.inverse), length, attrs.inverse)
+    if is_half:
+        # All frequencies but the first, and the last of an even number, stand for two.
+        frequency = places_of(length)
+        twice = op.logical_and(
+            op.greater(frequency, op.const(0, "int64")),
+            op.not_equal(op.const(2, "int64") * frequency, length),
+        )
+        half = op.floor_divide(length, op.const(2, "int64")) + op.const(1, "int64")
+        shares = op.cast_like(op.cast(twice, "int64") + op.const(1, "int64"), found)
+        found = line.fitted(found * line.spread(shares), half)
+    found = line.fitted(found, have)
+    if x.tensor_type.shape[-1] != 2:
+        found = _Line(op.const(rank - 1, "int64"), rank).fitted(found, size_of(x, -1))
+    return op.reshape_like(found, x), zeros(axis)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """An axis that is known at run time, of `rank`."""
+
+    place: Expr
+    rank: int
+
+    def fitted(self, value: Expr, count: Expr) -> Expr:
+        """`value` cut off, or filled up with zeros, to `count` along the axis."""
+        op = ops()
+        shape = op.shape_of(value, "int64")
+        wanted = op.where(self._is_it(), count, shape)
+        zero = op.zeros((self.rank,), "int64")
+        cut = dynamic_elements.strided_slice(value, zero, wanted, op.ones((self.rank,), "int64"))
+        widths = op.stack([zero, wanted - op.shape_of(cut, "int64")], 1)
+        return dynamic_elements.pad(cut, widths, op.cast_like(op.const(0.0), value))
+
+    def spread(self, vector: Expr) -> Expr:
+        """A vector along the axis."""
+        op = ops()
+        sizes = op.where(self._is_it(), op.ndarray_size(vector, "int64"), op.ones((self.rank,), "int64"))
+        return dynamic_shape.reshape(vector, sizes)
+
+    def _is_it(self) -> Expr:
+        return ops().equal(const(np.arange(self.rank, dtype=np.int64)), self.place)
+
+
 DYN_DFT = Op(
     "onnx.dft",
     2,
     _dyn_dft_type,
     _dyn_dft,
     attrs_type=DynDFTAttrs,
+    gradient=_dyn_dft_gradient,
     doc="Fourier transform along a run-time axis",
 )
 
@@ -125,7 +207,26 @@ def _stft(attrs: STFTAttrs, values: Sequence[Array], result: Type) -> Array:
     return _parts(found[:, :, : length // 2 + 1] if attrs.onesided else found, out_type(result).dtype)
 
 
-STFT = Op("onnx.stft", 3, _stft_type, _stft, attrs_type=STFTAttrs, doc="Fourier transforms of frames of a signal")
+def _stft_expr(attrs: STFTAttrs, x: Expr, step: Expr, window: Expr) -> Expr:
+    """The frames, taken from the signal, then their transforms."""
+    op = ops()
+    by = op.reshape(op.cast(step, "int64"), ())
+    length = size_of(window, 0)
+    count = op.floor_divide(size_of(x, 1) - length, by) + op.const(1, "int64")
+    places = op.expand_dims(places_of(count) * by, 1) + op.expand_dims(places_of(length), 0)
+    frames = op.take(x, places, 1) * op.expand_dims(window, 1)
+    return dft_along(frames, op.const(2, "int64"), False, attrs.onesided)
+
+
+STFT = Op(
+    "onnx.stft",
+    3,
+    _stft_type,
+    _stft,
+    attrs_type=STFTAttrs,
+    gradient=by_expansion(_stft_expr),
+    doc="Fourier transforms of frames of a signal",
+)
 
 
 def stft(data: Expr, step: Expr, window: Expr, onesided: bool = True) -> Call:

@@ -24,12 +24,14 @@ from relay_hw.op.base import (
 )
 from relay_hw.op.gradients.common import (
     add_at,
+    known_type,
     one_argument,
     ops,
     reshaped,
     sizes,
     zeros,
 )
+from relay_hw.op.gradients.selection import returned
 
 __all__ = ["strided_slice", "take"]
 
@@ -79,6 +81,8 @@ def _strided_slice_type(attrs: StridedSliceAttrs, x: TensorType) -> Type:
 
 
 def _strided_slice_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    if known_type(x) is None:
+        return returned(call, 0, g)
     shape = sizes(call, x)
     widths: list[tuple[int, int]] = []
     current = list(sizes(call, call))
@@ -167,6 +171,8 @@ def _take(attrs: TakeAttrs, values: Sequence[Array], result: Type) -> Array:
 def _take_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """The data get the adjoints, added at the indices; the indices get none."""
     x, indices = call.args
+    if known_type(x) is None or known_type(indices) is None:
+        return returned(call, 0, adjoint), zeros(indices)
     shape, index_shape = sizes(call, x), sizes(call, indices)
     attrs = call.attrs
     if attrs.axis is None:

@@ -35,7 +35,7 @@ def _grid_sample(node: Node, args: Arguments) -> Expr:
     if rank not in (4, 5):
         raise InputError(f"the data of GridSample must have 4 or 5 axes, not {rank}", node.span)
     grid = op.cast(args[1], args.dtype(args[0])) if args.dtype(args[1]) != args.dtype(args[0]) else args[1]
-    return op.image.grid_sample(
+    return op.sampling.grid_sample(
         args[0],
         op.transpose(grid, (0, rank - 1, *range(1, rank - 1))),
         METHODS[node.attr("mode", "linear")],

@@ -64,7 +64,7 @@ def test_a_grid_of_the_pixels_themselves_changes_nothing(method: str, rank: int,
     lines = [np.linspace(-1, 1, n) if align else (2 * np.arange(n) + 1) / n - 1 for n in sizes]
     grid = np.stack(np.meshgrid(*lines, indexing="ij")[::-1])[None].repeat(2, 0)
     layout = "NCHW" if rank == 2 else "NCDHW"
-    found = run(lambda x, g: op.image.grid_sample(x, g, method, layout, "zeros", align), x, grid)
+    found = run(lambda x, g: op.sampling.grid_sample(x, g, method, layout, "zeros", align), x, grid)
     np.testing.assert_allclose(found, x, atol=1e-9)
 
 
@@ -72,16 +72,16 @@ def test_a_grid_of_the_pixels_themselves_changes_nothing(method: str, rank: int,
 def test_far_outside(padding: str, far: float) -> None:
     x = np.arange(4.0).reshape(1, 1, 2, 2)
     grid = np.full((1, 2, 1, 1), 9.0)
-    found = run(lambda x, g: op.image.grid_sample(x, g, "bilinear", "NCHW", padding, False), x, grid)
+    found = run(lambda x, g: op.sampling.grid_sample(x, g, "bilinear", "NCHW", padding, False), x, grid)
     assert found.item() == far
 
 
 def test_grids_that_do_not_fit() -> None:
     with pytest.raises(TypeCheckError, match="must hold 2 coordinates for each image"):
-        run(op.image.grid_sample, np.zeros((1, 1, 2, 2)), np.zeros((1, 3, 2, 2)))
+        run(op.sampling.grid_sample, np.zeros((1, 1, 2, 2)), np.zeros((1, 3, 2, 2)))
     with pytest.raises(TypeCheckError, match=r"padding_mode of image\.grid_sample must be zeros, border or reflection"):
         grid = np.zeros((1, 2, 2, 2))
-        run(lambda x, g: op.image.grid_sample(x, g, padding_mode="wrap"), np.zeros((1, 1, 2, 2)), grid)
+        run(lambda x, g: op.sampling.grid_sample(x, g, padding_mode="wrap"), np.zeros((1, 1, 2, 2)), grid)
 
 
 def test_regions_of_a_constant_and_of_a_slope() -> None:

@@ -1,0 +1,66 @@
+"""Gradients of operators that select elements, without their sizes: the operator itself says where elements come from.
+
+In: a call, its result's adjoint. Out: the adjoint of the argument that elements are selected from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from relay_hw.ir.expr import Call, Constant, Expr
+from relay_hw.op.gradients.common import known_type, ops, zeros
+
+
+def returned(call: Call, at: int, adjoint: Expr) -> Expr:
+    """The adjoint of argument `at`, from which the call takes elements, any number of times each.
+
+    The same call on the elements' numbers says which they are. Sizes need not be known before the program runs.
+    """
+    x = call.args[at]
+    numbers = numbered(x)
+    places = Call(call.op, [numbers if index == at else arg for index, arg in enumerate(call.args)], call.attrs)
+    return added_at(x, places, adjoint)
+
+
+def numbered(like: Expr) -> Expr:
+    """0, 1, 2, ... in the shape of `like`."""
+    op, ty = ops(), known_type(like)
+    if ty is not None:
+        return Constant(np.arange(int(np.prod(ty.static_shape)), dtype=np.int64).reshape(ty.static_shape))
+    return op.reshape_like(op.arange(op.const(0, "int64"), op.ndarray_size(like, "int64"), dtype="int64"), like)
+
+
+def added_at(like: Expr, places: Expr, adjoint: Expr) -> Expr:
+    """Zeros like `like` with the elements of `adjoint` added at `places`, which count through its elements."""
+    op = ops()
+    flat = op.scatter_nd(
+        op.reshape(zeros(like), (-1,)), op.reshape(places, (1, -1)), op.reshape(adjoint, (-1,)), mode="add"
+    )
+    return op.reshape_like(flat, like)
+
+
+def size_of(value: Expr, axis: int, dtype: str = "int64") -> Expr:
+    """The size of an axis as a scalar."""
+    op, ty = ops(), value.tensor_type
+    if isinstance(ty.shape[axis], int):
+        return op.const(ty.shape[axis], dtype)
+    return op.take(op.shape_of(value, dtype), op.const(axis % ty.rank, "int64"), 0)
+
+
+def places_of(count: Expr) -> Expr:
+    """0, 1, ... before the scalar `count`, in int64."""
+    op = ops()
+    return op.arange(op.const(0, "int64"), count, dtype="int64")
+
+
+def at_axis(axis: Expr, rank: int, of: Callable[[int], Expr]) -> Expr:
+    """`of(a)` for the axis a that the integers `axis` name at run time; all must have one shape."""
+    op = ops()
+    one = op.cast(op.reshape(axis, ()), "int64")
+    found = of(0)
+    for other in range(1, rank):
+        is_other = op.equal(op.floor_mod(one, op.const(rank, "int64")), op.const(other, "int64"))
+        found = op.where(is_other, of(other), found)
+    return found
