@@ -78,6 +78,9 @@ test-executions: $(READY) ## 2,000 programs through each pass: nothing is execut
 test-numerics: $(READY) ## bits of error of published expressions before and after RewriteNumerics (a minute)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/transform/test_rewrite_numerics.py $(FLAGS)
 
+test-rows: $(READY) ## a million rows through integer softmax and norms, beside the real ones (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/op/test_rows.py $(FLAGS)
+
 test-names: $(READY) ## 200 names of strangers through every command and the exported C (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/cli/test_hostile_names.py \
 	  tests/relay_hw/runtime/test_hostile_export.py $(FLAGS)

@@ -59,7 +59,8 @@ def round_shift(value: Array, shift: AnyValue, rounding: str) -> Array:
     return below + (up & (shift > 0))
 
 
-def _check_range(name: str, what: str, given: int, low: int, high: int) -> None:
+def check_range(name: str, what: str, given: int, low: int, high: int) -> None:
+    """Raise TypeCheckError unless `low <= given <= high`; `what` of operator `name` is the number's name."""
     if not low <= given <= high:
         raise TypeCheckError(f"{what} of {name} must be in [{low}, {high}], not {given}")
 
@@ -67,10 +68,10 @@ def _check_range(name: str, what: str, given: int, low: int, high: int) -> None:
 def _check_output(name: str, attrs: RequantizeAttrs | AddAttrs | MulAttrs) -> None:
     if attrs.rounding not in ROUNDINGS:
         raise TypeCheckError(one_of(f"rounding of {name}", ROUNDINGS, attrs.rounding))
-    _check_range(name, "multiplier_bits", attrs.multiplier_bits, 1, 31)
-    _check_range(name, "a_min", attrs.a_min, -128, 127)
-    _check_range(name, "a_max", attrs.a_max, attrs.a_min, 127)
-    _check_range(name, "zero_point", attrs.zero_point, -128, 127)
+    check_range(name, "multiplier_bits", attrs.multiplier_bits, 1, 31)
+    check_range(name, "a_min", attrs.a_min, -128, 127)
+    check_range(name, "a_max", attrs.a_max, attrs.a_min, 127)
+    check_range(name, "zero_point", attrs.zero_point, -128, 127)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +105,8 @@ def _requantize_type(types: Sequence[Type], attrs: RequantizeAttrs, solver: Solv
             f"not {len(attrs.multiplier)} and {len(attrs.shift)}"
         )
     for multiplier, shift in zip(attrs.multiplier, attrs.shift, strict=True):
-        _check_range(name, "multiplier", multiplier, 0, 2**attrs.multiplier_bits - 1)
-        _check_range(name, "shift", shift, 0, 62)
+        check_range(name, "multiplier", multiplier, 0, 2**attrs.multiplier_bits - 1)
+        check_range(name, "shift", shift, 0, 62)
     expect(name, solver, "bias", types[1], TensorType((size,), "int32"))
     return TensorType(acc.shape, "int8")
 
@@ -176,10 +177,10 @@ def _add_type(attrs: AddAttrs, y: TensorType, r: TensorType) -> Type:
         raise TypeCheckError(f"the arguments of {name} must have one shape, not {show(y)} and {show(r)}")
     _check_output(name, attrs)
     for what in ("y_multiplier", "r_multiplier"):
-        _check_range(name, what, getattr(attrs, what), 0, 2**attrs.multiplier_bits - 1)
+        check_range(name, what, getattr(attrs, what), 0, 2**attrs.multiplier_bits - 1)
     for what in ("y_zero_point", "r_zero_point"):
-        _check_range(name, what, getattr(attrs, what), -128, 127)
-    _check_range(name, "shift", attrs.shift, 0, 62)
+        check_range(name, what, getattr(attrs, what), -128, 127)
+    check_range(name, "shift", attrs.shift, 0, 62)
     return y
 
 
@@ -254,11 +255,11 @@ def _mul_type(attrs: MulAttrs, y: TensorType, r: TensorType) -> Type:
             f"not {show(r)} beside {show(y)}"
         )
     _check_output(name, attrs)
-    _check_range(name, "multiplier_bits", attrs.multiplier_bits, 1, MUL_MULTIPLIER_BITS)
-    _check_range(name, "multiplier", attrs.multiplier, 0, 2**attrs.multiplier_bits - 1)
+    check_range(name, "multiplier_bits", attrs.multiplier_bits, 1, MUL_MULTIPLIER_BITS)
+    check_range(name, "multiplier", attrs.multiplier, 0, 2**attrs.multiplier_bits - 1)
     for what in ("y_zero_point", "r_zero_point"):
-        _check_range(name, what, getattr(attrs, what), -128, 127)
-    _check_range(name, "shift", attrs.shift, 0, 62)
+        check_range(name, what, getattr(attrs, what), -128, 127)
+    check_range(name, "shift", attrs.shift, 0, 62)
     return y
 
 
@@ -387,7 +388,7 @@ def _conv2d_transpose_type(types: Sequence[Type], attrs: FixedConv2DTransposeAtt
         raise TypeCheckError(f"the data of {name} must be int8, not {x.dtype}")
     if attrs.out_dtype != "int32":
         raise TypeCheckError(f"out_dtype of {name} must be int32, not {attrs.out_dtype}")
-    _check_range(name, "input_zero_point", attrs.input_zero_point, -128, 127)
+    check_range(name, "input_zero_point", attrs.input_zero_point, -128, 127)
     return transpose_relation(name, 2)(types, attrs, solver)
 
 

@@ -158,6 +158,34 @@ def fixed_point() -> Iterator[Case]:
     yield Case("fixed_table", lambda x: op.fixed.table(x, results), ((4, 65), "int8"))
 
 
+def integer_rows() -> Iterator[Case]:
+    """Softmax with all masks, and norms, of rows of one number, of few and of many; rows that are all equal."""
+
+    def few(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
+        rows = corners(dtype, shape, seed) >> np.random.default_rng(seed).integers(0, 8, (*shape[:-1], 1))
+        return np.where(np.random.default_rng(seed + 1).random((*shape[:-1], 1)) < 0.1, 7, rows).astype(dtype)
+
+    lengths = Constant(np.array([0, 3, 40], np.int32))
+    for shape in ((3, 5, 1), (3, 5, 40), (3, 2, 700)):
+        for scale, factor in ((0.01, (1 << 15, 7, -128)), (0.3, (65280, 8, -128)), (2.0, (65535, 0, 127))):
+            table = Constant(op.rows.exponentials(scale))
+            for known in (None, lengths):
+                for causal in (False, True):
+                    soft = lambda x, t=table, n=known, f=factor, c=causal: op.rows.softmax(  # noqa: E731
+                        x, t, n, multiplier=f[0], shift=f[1], zero_point=f[2], causal=c
+                    )
+                    name = f"fixed_softmax_{shape[-1]}_{factor[1]}_{known is None}_{causal}"
+                    yield Case(name, soft, (shape, "int8"), values=few)
+        gain, bias = Constant(corners("int16", shape[-1:], 3)), Constant(corners("int32", shape[-1:], 4))
+        for shift, epsilon in ((20, 0), (24, 1), (31, 1 << 48)):
+            layer = lambda x, g=gain, b=bias, at=shift, e=epsilon: op.rows.layer_norm(x, g, b, at, e, 3)  # noqa: E731
+            yield Case(f"fixed_layer_norm_{shape[-1]}_{shift}", layer, (shape, "int8"), values=few)
+            rms = lambda x, g=gain, b=bias, at=shift, e=epsilon: op.rows.rms_norm(  # noqa: E731
+                x, g, b, at, epsilon=e, zero_point=-5, input_zero_point=e % 3 - 9
+            )
+            yield Case(f"fixed_rms_norm_{shape[-1]}_{shift}", rms, (shape, "int8"), values=few)
+
+
 def simplified() -> Iterator[Case]:
     """What a compiler may take for a constant or for x itself, but is not where x is infinite or NaN."""
     same = ("subtract", "divide", "equal", "not_equal", "less_equal", "greater", "maximum", "minimum", "floor_divide")
@@ -201,7 +229,7 @@ def reductions() -> Iterator[Case]:
                         yield Case(f"{name}_{len(axes)}_{last}_nan", place, ((4, 5, 6), dtype))
 
 
-GENERATORS = (simplified, reductions, likes, shapes, constants, bits, networks, fixed_point)
+GENERATORS = (simplified, reductions, likes, shapes, constants, bits, networks, fixed_point, integer_rows)
 CASES = {generator.__name__: list(generator()) for generator in GENERATORS} if is_installed() else {}
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from relay_hw.backend.tvm.ops import broadcast, elementwise, linear, norm, pool, quantized, reduce, shape
+from relay_hw.backend.tvm.ops import broadcast, elementwise, linear, norm, pool, quantized, reduce, rows, shape
 from relay_hw.backend.tvm.ops.base import Arg, Context, Lowering, tensor
 
-FAMILIES = (elementwise, broadcast, linear, pool, norm, reduce, shape, quantized)
+FAMILIES = (elementwise, broadcast, linear, pool, norm, reduce, shape, quantized, rows)
 LOWERINGS: Mapping[str, Lowering] = MappingProxyType(
     {name: lowering for family in FAMILIES for name, lowering in family.LOWERINGS.items()}
 )
