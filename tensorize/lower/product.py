@@ -1,6 +1,8 @@
 """Lowers products of two activations, and transposes, to steps: one operand is loaded as the weights of GEMM.
 
 In: a kernel and its tile. Out: steps. A row of a weight tile is as long as a granule, so that LOAD brings it alone.
+Where rows end inside a block of channels, what lies behind them is anything: the left operand's last block goes through
+a product with the identity that has zeros there, to a place of its own in INP.
 Transposing multiplies the identity by the matrix: row n of the result is what lane n of each weight row holds.
 """
 
@@ -8,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+
+import numpy as np
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
@@ -43,17 +47,27 @@ def _extents(kernel: ProductKernel | SwapKernel, config: AccelConfig) -> tuple[i
 
 def _fits(kernel: ProductKernel | SwapKernel, rows: int, blocks: int, config: AccelConfig) -> bool:
     swap = isinstance(kernel, SwapKernel)
-    depth = 1 if swap else kernel.left.channels // config.block_in
+    depth = 1 if swap else _depth(kernel, config)
     weights = blocks * (rows if swap else depth)
+    masks = 0 if swap else int(_ends_inside(kernel, config))
     results = blocks * (rows * config.block_in if swap else rows)
     return (
-        2 * weights <= config.wgt_depth
-        and 2 * rows * depth <= config.inp_depth
-        and 2 * results <= config.acc_depth
+        2 * weights + masks <= config.wgt_depth
+        and 2 * rows * (depth + masks) <= config.inp_depth
+        and 2 * (results + masks * rows) <= config.acc_depth
         and 2 * results <= config.out_depth
         and 2 * blocks <= min(config.prm_depth, PAD_LIMIT)
         and depth <= config.uop_depth // 2
     )
+
+
+def _depth(kernel: ProductKernel, config: AccelConfig) -> int:
+    """Blocks of a row."""
+    return -(-kernel.left.channels // config.block_in)
+
+
+def _ends_inside(kernel: ProductKernel, config: AccelConfig) -> bool:
+    return kernel.left.channels % config.block_in != 0
 
 
 def lower_product(layer: LayerId, kernel: ProductKernel, tile: OutputTile, config: AccelConfig) -> tuple[Step, ...]:
@@ -68,7 +82,7 @@ def _product(
     layer: LayerId, kernel: ProductKernel, records: bytes, place: tuple[int, Part, Part], config: AccelConfig
 ) -> Step:
     (head, blocks, rows), number, tensors = place, layer.number, layer.tensors
-    depth = kernel.left.channels // config.block_in
+    depth = _depth(kernel, config)
     count = rows[1] * blocks[1]
     inp, wgt, acc, out, prm = (
         ("inp", number, head, rows[0], blocks[0]),
@@ -90,10 +104,11 @@ def _product(
         Buffer(prm, Mem.PRM, blocks[1], data=records[blocks[0] * step : (blocks[0] + blocks[1]) * step]),
         Buffer(out, Mem.OUT, count),
     )
-    axes = [Axis(blocks[1], {"acc": 1, "wgt": depth}), Axis(rows[1], {"acc": blocks[1], "inp": depth})]
-    uops: tuple[Uop, ...] = tuple((0, k, k, int(k == 0)) for k in range(depth))
-    refs = {"acc_base": Ref(acc), "inp_base": Ref(inp), "wgt_base": Ref(wgt)}
-    commands = list(looped(Op.GEMM, {"overwrite": 1}, refs, axes, uops=uops))
+    commands: list[Command] = []
+    if _ends_inside(kernel, config):
+        masked = _masked(inp, number, kernel.left.channels % config.block_in, rows[1], depth, config)
+        buffers, commands = (*buffers, *masked[0]), list(masked[1])
+    commands += _sums(kernel, (acc, inp, wgt), (rows[1], blocks[1]), config)
     lead = Axis(blocks[1], {"acc": 1, "dst": 1, "prm": 1})
     pixels = Axis(rows[1], {"acc": blocks[1], "dst": blocks[1]})
     refs = {"acc_base": Ref(acc), "dst_base": Ref(out), "prm_base": Ref(prm), **table_refs(kernel.requantize.table)}
@@ -104,12 +119,47 @@ def _product(
     return Step(number, f"{layer.name} head {head} rows {rows[0]} blocks {blocks[0]}", buffers, tuple(commands))
 
 
+def _sums(
+    kernel: ProductKernel, keys: tuple[Key, Key, Key], sizes: tuple[int, int], config: AccelConfig
+) -> Iterator[Command]:
+    """GEMM of whole blocks, and of a last one that is masked. `keys`: acc, inp, wgt; `sizes`: rows, blocks."""
+    (acc, inp, wgt), (rows, blocks), depth = keys, sizes, _depth(kernel, config)
+    whole = depth - int(_ends_inside(kernel, config))
+    refs = {"acc_base": Ref(acc), "inp_base": Ref(inp), "wgt_base": Ref(wgt)}
+    lead = Axis(blocks, {"acc": 1, "wgt": depth})
+    if whole:
+        uops: tuple[Uop, ...] = tuple((0, k, k, int(k == 0)) for k in range(whole))
+        axes = [lead, Axis(rows, {"acc": blocks, "inp": depth})]
+        yield from looped(Op.GEMM, {"overwrite": 1}, refs, axes, uops=uops)
+    if whole < depth:
+        refs |= {"inp_base": Ref(("masked", *inp)), "wgt_base": Ref(wgt, whole)}
+        axes = [lead, Axis(rows, {"acc": blocks, "inp": 1})]
+        yield from looped(Op.GEMM, {"overwrite": int(not whole)}, refs, axes, uops=((0, 0, 0, 1),))
+
+
+def _masked(
+    inp: Key, number: int, real: int, rows: int, depth: int, config: AccelConfig
+) -> tuple[tuple[Buffer, ...], tuple[Command, ...]]:
+    """The last entry of each row, zero behind its first `real` channels: buffers and commands."""
+    tile = np.diag(np.arange(config.block_in) < real).astype(np.int8)
+    mask, acc = Buffer(("mask", number), Mem.WGT, 1, data=tile.tobytes()), ("acc", *inp)
+    target = Buffer(("masked", *inp), Mem.INP, rows)
+    refs = {"acc_base": Ref(acc), "inp_base": Ref(inp, depth - 1), "wgt_base": Ref(mask.key)}
+    over = Axis(rows, {"acc": 1, "inp": depth})
+    commands = looped(Op.GEMM, {"overwrite": 1}, refs, [over], uops=((0, 0, 0, 1),))
+    fields = {"form": Form.PASS, "dst": Dst.INP, "clip_lo": INT8[0], "clip_hi": INT8[1]}
+    refs = {"acc_base": Ref(acc), "dst_base": Ref(target.key, scale=config.entry_parts)}
+    back = Axis(rows, {"acc": 1, "dst": config.entry_parts})
+    commands += looped(Op.REQUANT, fields, refs, [back])
+    return (mask, Buffer(acc, Mem.ACC, bank_round(config, rows)), target), commands
+
+
 def _rows_of_tiles(
     kernel: ProductKernel, head: int, blocks: Part, wgt: Key, tensor: Key, config: AccelConfig
 ) -> Iterator[Command]:
     """Rows of the right operand as weight tiles: for each block of them all blocks of channels."""
     pixel, lanes = pixel_bytes(kernel.right, config), config.block_out
-    depth = kernel.right.channels // config.block_in
+    depth = _depth(kernel, config)
     for number in range(blocks[1]):
         row = (blocks[0] + number) * lanes
         real = min(lanes, kernel.right.width - row)

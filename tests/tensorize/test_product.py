@@ -15,7 +15,7 @@ from relay_hw.tensorize.target import Target
 from tests.targets import target_for
 
 # Configurations whose weight rows are a granule long.
-CONFIGS = ("default", "wide")
+CONFIGS = ("default", "wide", "ecp5x2")
 
 
 def _turn(x: Expr) -> Expr:
@@ -24,8 +24,12 @@ def _turn(x: Expr) -> Expr:
 
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize(
-    "heads, left, right, inner", [(1, 1, 1, 32), (2, 5, 7, 64), (3, 40, 33, 32), (1, 300, 200, 64)]
-)
+    "heads, left, right, inner",
+    [
+        (1, 1, 1, 32), (2, 5, 7, 64), (3, 40, 33, 32), (1, 300, 200, 64),
+        (1, 1, 1, 3), (2, 5, 7, 24), (3, 40, 33, 33), (1, 30, 64, 197), (1, 300, 200, 65),
+    ],
+)  # fmt: skip
 def test_product(kit: SimpleNamespace, name: str, heads: int, left: int, right: int, inner: int) -> None:
     config = target_for(name)
     build = kit.Regions(left, config)
@@ -72,9 +76,11 @@ def _attention(kit: SimpleNamespace, config: Target, tokens: int, heads: int, wi
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_attention_without_softmax(kit: SimpleNamespace, name: str) -> None:
+@pytest.mark.parametrize("tokens", [50, 64])
+def test_attention_without_softmax(kit: SimpleNamespace, name: str, tokens: int) -> None:
+    """The second product has an inner size of `tokens`; what the device leaves behind 50 of them is anything."""
     config = target_for(name)
-    kit.compare(_attention(kit, config, 64, 2, 32), config)
+    kit.compare(_attention(kit, config, tokens, 2, 32), config)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -82,7 +88,7 @@ def test_attention_without_softmax(kit: SimpleNamespace, name: str) -> None:
 def test_any_product(kit: SimpleNamespace, data: st.DataObject) -> None:
     config = target_for(data.draw(st.sampled_from(CONFIGS)))
     heads, left, right = data.draw(st.tuples(st.integers(1, 3), st.integers(1, 70), st.integers(1, 70)))
-    inner, seed = config.channel_align * data.draw(st.integers(1, 5)), data.draw(st.integers(0, 1 << 20))
+    inner, seed = data.draw(st.integers(1, 5 * config.channel_align)), data.draw(st.integers(0, 1 << 20))
     build = kit.Regions(seed, config)
     y = build.product(build.tensor(heads, left, inner), build.tensor(heads, right, inner))
     kit.compare(build.function(y, build.move(_turn, y)), config, seed, order=seed)
@@ -93,7 +99,5 @@ def test_why_not(kit: SimpleNamespace) -> None:
     y = build.product(build.tensor(1, 4, 32), build.tensor(1, 4, 32))
     reason = why_not(y.op, target_for("tiny"))
     assert reason == "products of activations: a row of weights must be 16 bytes, not 4 as in tiny"
-    y = build.product(build.tensor(1, 4, 24), build.tensor(1, 4, 24))
-    assert why_not(y.op, target_for("default")) == "inner size must be a multiple of 16, not 24"
     y = build.product(build.tensor(1, 4, 32), build.tensor(2, 4, 32))
     assert why_not(y.op, target_for("default")) == "operands must have one number of matrices, not 1 and 2"
