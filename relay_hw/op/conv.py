@@ -35,11 +35,17 @@ from relay_hw.op.base import (
     tensor,
     window_size,
 )
+from relay_hw.op.gradients.accumulate import by_expansion
 from relay_hw.op.gradients.common import (
+    inverse,
+    known_type,
     moved,
     ops,
+    reshaped,
+    sizes,
 )
 from relay_hw.op.gradients.convolution import ConvCall, back, to_weight
+from relay_hw.op.gradients.windows import Geometry, convolved
 
 __all__ = ["conv1d", "conv2d", "conv3d"]
 
@@ -259,6 +265,9 @@ def laid_out(name: str, attrs: ConvAttrs, rank: int, value: Array) -> Array:
 
 def _gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """The data's adjoint is a transposed convolution with the weight."""
+    if any(known_type(arg) is None for arg in call.args):
+        sizes(call, call.args[1])
+        return _gradient_by_taps(call, adjoint)
     p = ConvCall.of(call, "OI")
     x, w = call.args
     g = moved(adjoint, p.out_order)
@@ -271,6 +280,24 @@ def _gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     to_x = transpose(g, moved(w, p.weight_order), output_padding=rest, **p.geometry)
     to_w = to_weight(p, moved(x, p.data_order), p.data_shape, g, p.out_shape)
     return back(to_x, p.data_order, x, call), back(to_w, p.weight_order, w, call)
+
+
+def _taps_expr(attrs: Conv2DAttrs, x: Expr, w: Expr) -> Expr:
+    """A convolution of data whose sizes only run time knows."""
+    rank, dtype = x.tensor_type.rank - 2, x.tensor_type.dtype
+    letters, name = SPATIAL[rank], f"nn.conv{rank}d"
+    order = permutation(name, attrs.kernel_layout, "OI" + letters)
+    outputs, inputs, *kernel = (w.tensor_type.static_shape[axis] for axis in order)
+    weight = reshaped(moved(w, order), (attrs.groups, outputs // attrs.groups, inputs, prod(kernel)))
+    windows = (spread(attrs.strides, rank), spread(attrs.dilation, rank))
+    geometry = Geometry(tuple(kernel), *windows, *split_padding(name, attrs.padding, rank))
+    data = moved(x, permutation(name, attrs.data_layout, "NC" + letters))
+    found = convolved(data, weight, geometry, attrs.groups, dtype)
+    order = permutation(name, attrs.out_layout or attrs.data_layout, "NC" + letters)
+    return ops().cast(moved(found, inverse(order)), attrs.out_dtype or dtype)
+
+
+_gradient_by_taps = by_expansion(_taps_expr)
 
 
 def _conv(name: str, rank: int, attrs_type: type) -> Op:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -18,15 +19,22 @@ from relay_hw.op.base import (
     full_padding,
     out_type,
     pad_spatial,
+    permutation,
     split_padding,
     spread,
 )
 from relay_hw.op.conv import ConvAttrs, Problem, conv_relation, convolve, kernel_sizes, laid_out, plain_args
+from relay_hw.op.gradients.accumulate import by_expansion
 from relay_hw.op.gradients.common import (
+    inverse,
+    known_type,
     moved,
     ops,
+    reshaped,
+    sizes,
 )
-from relay_hw.op.gradients.convolution import ConvCall, back, first, to_weight
+from relay_hw.op.gradients.convolution import SPATIAL, ConvCall, back, first, to_weight
+from relay_hw.op.gradients.windows import Geometry, convolved, spaced
 
 __all__ = ["conv1d_transpose", "conv2d_transpose", "conv3d_transpose"]
 
@@ -89,6 +97,9 @@ def transpose_sums(name: str, rank: int, attrs: Conv2DTransposeAttrs, values: Se
 
 def _gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """The data's adjoint is the corresponding convolution."""
+    if any(known_type(arg) is None for arg in call.args):
+        sizes(call, call.args[1])
+        return _gradient_by_taps(call, adjoint)
     p = ConvCall.of(call, "IO")
     x, w = call.args
     g = moved(adjoint, p.out_order)
@@ -99,6 +110,30 @@ def _gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     to_x = first(to_x, p.data_shape) if more else to_x
     to_w = to_weight(p, g, p.out_shape, moved(x, p.data_order), p.data_shape)
     return back(to_x, p.data_order, x, call), back(to_w, p.weight_order, w, call)
+
+
+def _taps_expr(attrs: Conv2DTransposeAttrs, x: Expr, w: Expr) -> Expr:
+    """The data, spaced out by the stride, convolved with the flipped weight; their sizes only run time knows."""
+    op, rank, dtype = ops(), x.tensor_type.rank - 2, x.tensor_type.dtype
+    letters, name, groups = SPATIAL[rank], f"nn.conv{rank}d_transpose", attrs.groups
+    order = permutation(name, attrs.kernel_layout, "IO" + letters)
+    inputs, outputs, *kernel = (w.tensor_type.static_shape[axis] for axis in order)
+    weight = moved(w, order)
+    for axis in range(2, 2 + rank):
+        weight = op.reverse(weight, axis)
+    weight = op.transpose(reshaped(weight, (groups, inputs // groups, outputs, prod(kernel))), (0, 2, 1, 3))
+    strides, dilation = spread(attrs.strides, rank), spread(attrs.dilation, rank)
+    rows = zip(kernel, dilation, *split_padding(name, attrs.padding, rank), strides,
+               spread(attrs.output_padding, rank), strict=True)  # fmt: skip
+    ends = [((k - 1) * d - b, (k - 1) * d - a + extra - (s - 1)) for k, d, b, a, s, extra in rows]
+    before, after = (tuple(side) for side in zip(*ends, strict=True))
+    data = spaced(moved(x, permutation(name, attrs.data_layout, "NC" + letters)), strides, dtype)
+    found = convolved(data, weight, Geometry(tuple(kernel), (1,) * rank, dilation, before, after), groups, dtype)
+    order = permutation(name, attrs.out_layout or attrs.data_layout, "NC" + letters)
+    return op.cast(moved(found, inverse(order)), attrs.out_dtype or dtype)
+
+
+_gradient_by_taps = by_expansion(_taps_expr)
 
 
 def _conv_transpose(name: str, rank: int, attrs_type: type) -> Op:

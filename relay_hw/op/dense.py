@@ -70,6 +70,8 @@ def dense_relation(name: str, types: Sequence[Type], attrs: DenseAttrs, solver: 
 
 def _rows(call: Call, value: Expr, of: Expr) -> Expr:
     """All axes but the last merged; `of` has the shape of `value`."""
+    if known_type(of) is None:
+        return value if of.tensor_type.rank == 2 else ops().reverse_reshape(value, (-1, 0))
     shape = sizes(call, of)
     return value if len(shape) == 2 else reshaped(value, (prod(shape[:-1]), shape[-1]))
 
@@ -143,9 +145,11 @@ def _matmul_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     rank = a.tensor_type.rank
     to_a = op.nn.matmul(adjoint, b, transpose_b=not attrs.transpose_b)
     to_a = _swapped(to_a, rank) if attrs.transpose_a else to_a
-    shape = sizes(call, a)
     rows = _swapped(a, rank) if attrs.transpose_a else a
-    if rank != 2:
+    if rank != 2 and known_type(a) is None:
+        rows = op.reverse_reshape(rows, (-1, 0))
+    elif rank != 2:
+        shape = sizes(call, a)
         depth = shape[-2] if attrs.transpose_a else shape[-1]
         rows = reshaped(rows, (prod(shape) // max(depth, 1), depth))
     left, right = rows, _rows(call, adjoint, call)

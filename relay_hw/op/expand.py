@@ -29,12 +29,14 @@ from relay_hw.op.create import InitOpAttrs
 from relay_hw.op.gradients.common import (
     collapse,
     in_type,
+    known_type,
     one_argument,
     ops,
     reshaped,
     sizes,
     zeros,
 )
+from relay_hw.op.gradients.selection import returned
 
 __all__ = ["broadcast_to", "broadcast_to_like", "collapse_sum_like", "collapse_sum_to", "repeat", "tile"]
 
@@ -104,7 +106,11 @@ def _collapse(x: Array, shape: Sequence[int]) -> Array:
     return np.sum(x, axis=axes, dtype=x.dtype).reshape(shape) if axes else x
 
 
-_collapse_sum_to_gradient = one_argument(lambda call, x, g: ops().broadcast_to(g, sizes(call, x)))
+@one_argument
+def _collapse_sum_to_gradient(call: Call, x: Expr, g: Expr) -> Expr:
+    ty = known_type(x)
+    return ops().broadcast_to_like(g, x) if ty is None else ops().broadcast_to(g, ty.static_shape)
+
 
 COLLAPSE_SUM_TO = Op(
     "collapse_sum_to",
@@ -172,6 +178,8 @@ def _tile_type(attrs: TileAttrs, x: TensorType) -> Type:
 
 
 def _tile_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    if known_type(x) is None:
+        return returned(call, 0, g)
     shape, reps = sizes(call, x), call.attrs.reps
     rank = max(len(shape), len(reps))
     dims = (1,) * (rank - len(shape)) + shape
@@ -213,6 +221,8 @@ def _repeat_type(attrs: RepeatAttrs, x: TensorType) -> Type:
 
 
 def _repeat_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    if known_type(x) is None:
+        return returned(call, 0, g)
     shape, repeats = sizes(call, x), call.attrs.repeats
     if call.attrs.axis is None:
         return reshaped(ops().sum(reshaped(g, (-1, repeats)) if repeats else g, -1), shape)

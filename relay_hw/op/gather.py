@@ -24,11 +24,13 @@ from relay_hw.op.base import (
     show_shape,
 )
 from relay_hw.op.gradients.common import (
+    known_type,
     name_of,
     ops,
     sizes,
     zeros,
 )
+from relay_hw.op.gradients.selection import returned
 from relay_hw.support.names import one_of
 
 __all__ = ["gather", "gather_nd", "one_hot", "scatter_elements", "scatter_nd"]
@@ -183,7 +185,12 @@ def _scatter_elements_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     to_data = adjoint
     if attrs.reduction == "update":
         to_data = ops().scatter_elements(adjoint, indices, zeros(updates), attrs.axis, "update")
-    return to_data, zeros(indices), ops().gather(adjoint, attrs.axis, indices)
+    return to_data, zeros(indices), _like(ops().gather(adjoint, attrs.axis, indices), updates)
+
+
+def _like(value: Expr, updates: Expr) -> Expr:
+    """`value` in the sizes that the updates' type names, where it names them by parameters."""
+    return value if known_type(updates) is not None else ops().reshape_like(value, updates)
 
 
 def _check_gradient_mode(call: Call, mode: str) -> None:
@@ -246,6 +253,8 @@ def _gather_nd_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     batch = call.attrs.batch_dims
     if not batch:
         return ops().scatter_nd(zeros(x), indices, adjoint, mode="add"), zeros(indices)
+    if known_type(x) is None or known_type(indices) is None:
+        return returned(call, 0, adjoint), zeros(indices)
     shape, index_shape = sizes(call, x), sizes(call, indices)
     dtype = indices.tensor_type.dtype
     grids = np.indices(index_shape[1:])[:batch].astype(dtype)
@@ -295,7 +304,7 @@ def _scatter_nd_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     to_data = adjoint
     if call.attrs.mode == "update":
         to_data = ops().scatter_nd(adjoint, indices, zeros(updates), mode="update")
-    return to_data, zeros(indices), ops().gather_nd(adjoint, indices)
+    return to_data, zeros(indices), _like(ops().gather_nd(adjoint, indices), updates)
 
 
 SCATTER_ND = Op(

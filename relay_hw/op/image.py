@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import ceil, floor, prod
+from math import ceil, floor
 from string import ascii_lowercase
 
 import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError, UnsupportedError
-from relay_hw.ir.expr import Call, Constant, Expr, Op
+from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import ANY, TensorType, Type
+from relay_hw.op import dynamic_shape
 from relay_hw.op.base import Array, Attrs, call, out_type, rule, same_dim, same_dtype
-from relay_hw.op.gradients.common import ops, sizes, zeros
+from relay_hw.op.gradients.common import ops, zeros
 from relay_hw.op.gradients.selection import places_of, size_of
 from relay_hw.support.names import one_of
 
@@ -273,11 +274,14 @@ def _roi_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     (x, rois, batch), attrs, op = call.args, call.attrs, ops()
     if attrs.mode != "avg":
         raise UnsupportedError(f"the gradient of onnx.roi_align must be of mode avg, not {attrs.mode}", call.span)
-    _, channels, *area = sizes(call, x)
-    pixels = prod(area)
-    images = Constant(np.eye(pixels, dtype=x.tensor_type.dtype).reshape(1, pixels, *area))
+    rows, columns = size_of(x, 2), size_of(x, 3)
+    places = places_of(rows * columns)
+    identity = op.cast_like(op.equal(op.expand_dims(places, 1), op.expand_dims(places, 0)), x)
+    images = dynamic_shape.reshape(identity, op.stack([op.const(1, "int64"), rows * columns, rows, columns], 0))
     weights = roi_align(images, rois, op.zeros_like(batch), attrs)
-    shares = op.reshape(op.einsum([adjoint, weights], "rcij,rpij->rcp"), (-1, channels, *area))
+    shares = op.einsum([adjoint, weights], "rcij,rpij->rcp")
+    shape = op.stack([size_of(rois, 0), size_of(x, 1), rows, columns], 0)
+    shares = dynamic_shape.reshape(shares, shape, allowzero=True)
     return op.scatter_nd(zeros(x), op.expand_dims(batch, 0), shares, "add"), zeros(rois), zeros(batch)
 
 

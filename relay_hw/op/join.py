@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from relay_hw.errors import TypeCheckError, UnsupportedError
+from relay_hw.errors import TypeCheckError
 from relay_hw.ir.dims import dim_add
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Solver, Tuple, TupleGetItem
 from relay_hw.ir.expr import Tuple as TupleExpr
@@ -30,10 +30,10 @@ from relay_hw.op.base import (
     tensor_tuple,
 )
 from relay_hw.op.gradients.common import (
-    name_of,
     one_argument,
     ops,
 )
+from relay_hw.op.gradients.selection import places_of, size_of
 
 __all__ = ["concatenate", "reverse", "split", "stack"]
 
@@ -82,15 +82,27 @@ def _part_types(call: Call) -> tuple[TensorType, ...]:
     ty = call.args[0].type
     assert isinstance(ty, TupleType)
     parts = tuple(part for part in ty.fields if isinstance(part, TensorType))
-    if not all(isinstance(dim, int) for part in parts for dim in part.shape):
-        raise UnsupportedError(f"the gradient of {name_of(call)} must have static shapes, not {ty}", call.span)
     return parts
+
+
+def _sections(whole: Expr, parts: Sequence[TensorType], adjoint: Expr, axis: int) -> Expr:
+    """The section of each part, one behind the other, by sizes that run time knows."""
+    op = ops()
+    begin, found = op.const(0, "int64"), []
+    for number, ty in enumerate(parts):
+        part = whole.fields[number] if isinstance(whole, Tuple) else TupleGetItem(whole, number, checked_type=ty)
+        size = size_of(part, axis)
+        found.append(op.reshape_like(op.take(adjoint, begin + places_of(size), axis), part))
+        begin = begin + size
+    return Tuple(found)
 
 
 def _concatenate_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """Each part gets its section."""
     parts = _part_types(call)
     axis = call.attrs.axis % parts[0].rank
+    if not all(isinstance(dim, int) for part in parts for dim in part.shape):
+        return (_sections(call.args[0], parts, adjoint, axis),)
     ends = tuple(accumulate(part.static_shape[axis] for part in parts))
     return (ops().split(adjoint, ends[:-1], axis),)
 
@@ -138,6 +150,9 @@ def _stack_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """Each part gets its slice."""
     parts = _part_types(call)
     axis = call.attrs.axis % (parts[0].rank + 1)
+    if not all(isinstance(dim, int) for part in parts for dim in part.shape):
+        slices = [ops().take(adjoint, ops().const(number, "int64"), axis) for number in range(len(parts))]
+        return (Tuple(slices),)
     sections = ops().split(adjoint, len(parts), axis)
     return (Tuple([ops().squeeze(TupleGetItem(sections, number), axis) for number in range(len(parts))]),)
 

@@ -11,16 +11,20 @@ from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import Array, call, rule, same_dim, same_dtype, show_shape
 from relay_hw.op.gradients.common import (
+    known_type,
     number,
     ops,
     sizes,
 )
+from relay_hw.op.gradients.selection import size_of
 
 __all__ = ["cross_entropy", "cross_entropy_with_logits"]
 
 
 def _scaled(call: Call, adjoint: Expr) -> Expr:
     x = call.args[0]
+    if known_type(x) is None:
+        return adjoint * number(-1, x) / ops().cast_like(size_of(x, 0), x)
     return adjoint * number(-1 / max(sizes(call, x)[0], 1), x)
 
 

@@ -25,6 +25,7 @@ from relay_hw.op.dense import along
 from relay_hw.op.gradients.accumulate import by_expansion
 from relay_hw.op.gradients.common import (
     inverse,
+    known_type,
     moved,
     number,
     ops,
@@ -217,15 +218,19 @@ def _instance_norm_expr(attrs: AnyValue, x: Expr, gamma: Expr, beta: Expr) -> Ex
 
 
 def _group_norm_expr(attrs: AnyValue, x: Expr, gamma: Expr, beta: Expr) -> Expr:
-    shape = x.tensor_type.static_shape
+    shape = x.tensor_type.shape
     rank = len(shape)
     axis = attrs.axis % rank
     # As numpy.moveaxis(x, axis, 1).
     rest = [other for other in range(rank) if other != axis]
     order = [*rest[:1], axis, *rest[1:]]
-    ordered = [shape[at] for at in order]
-    grouped = reshaped(moved(x, order), (ordered[0], attrs.num_groups, -1))
-    normal = reshaped(_standardized(grouped, (2,), attrs.epsilon, x), ordered)
+    plain, ordered = moved(x, order), [shape[at] for at in order]
+    if known_type(x) is None:
+        grouped = ops().reshape(plain, (0, attrs.num_groups, -1))
+    else:
+        grouped = reshaped(plain, (ordered[0], attrs.num_groups, -1))
+    standard = _standardized(grouped, (2,), attrs.epsilon, x)
+    normal = ops().reshape_like(standard, plain) if known_type(x) is None else reshaped(standard, ordered)
     return _affine_expr(attrs, moved(normal, inverse(order)), axis, rank, gamma, beta)
 
 

@@ -26,12 +26,14 @@ from relay_hw.op.base import (
 )
 from relay_hw.op.gradients.common import (
     add_at,
+    known_type,
     one_argument,
     ops,
     reshaped,
     sizes,
     zeros,
 )
+from relay_hw.op.gradients.selection import returned
 
 __all__ = ["mirror_pad", "pad"]
 
@@ -83,6 +85,8 @@ def _pad_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
 
 def _mirrored(call: Call, x: Expr, g: Expr, mode: str) -> Expr:
     """Padding by copies picks along one axis after the other."""
+    if known_type(x) is None:
+        return returned(call, 0, g)
     shape = list(sizes(call, x))
     current = list(sizes(call, call))
     for axis, (before, after) in enumerate(call.attrs.pad_width):

@@ -17,7 +17,7 @@ from relay_hw.ir.types import ANY, TensorType, Type
 from relay_hw.op.base import Array, Attrs, call, out_type, rule, same_dtype, window_size
 from relay_hw.op.dynamic_shape import numbers, vector_length
 from relay_hw.op.gradients.accumulate import by_expansion
-from relay_hw.op.gradients.common import ops, reshaped, zeros
+from relay_hw.op.gradients.common import ops, reshaped, sizes, zeros
 from relay_hw.op.gradients.selection import places_of
 
 
@@ -196,6 +196,16 @@ def _deform_expr(attrs: DeformAttrs, x: Expr, weight: Expr, offset: Expr, mask: 
     return op.cast(reshaped(value, (count, outputs, rows, columns)), dtype)
 
 
+_by_expansion = by_expansion(_deform_expr)
+
+
+def _deform_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Every argument has one, offsets too. Raises UnsupportedError for sizes known only at run time."""
+    for arg in call.args:
+        sizes(call, arg)
+    return _by_expansion(call, adjoint)
+
+
 def _grid(attrs: DeformAttrs, axis: int, kernel: Sequence[int], out: Sequence[int]) -> Array:
     """Where the taps lie along an axis before they are moved: (taps, rows, columns)."""
     inner = np.indices(kernel)[axis].reshape(-1, 1, 1) * attrs.dilation[axis]
@@ -219,7 +229,7 @@ DEFORM_CONV = Op(
     _deform_type,
     _deform_conv,
     attrs_type=DeformAttrs,
-    gradient=by_expansion(_deform_expr),
+    gradient=_deform_gradient,
     doc="convolution whose kernel elements are displaced by offsets and weighted by a mask",
 )
 

@@ -8,7 +8,7 @@ from typing import Any as AnyValue
 
 import numpy as np
 
-from relay_hw.ir.expr import Call, Constant, Expr, Op, Tuple, TupleGetItem
+from relay_hw.ir.expr import Call, Expr, Op, Tuple, TupleGetItem
 from relay_hw.ir.types import TupleType, Type
 from relay_hw.op.base import (
     KEEPS_AXES,
@@ -26,6 +26,7 @@ from relay_hw.op.gradients.common import (
     number,
     ops,
 )
+from relay_hw.op.gradients.selection import places_of, size_of
 
 __all__ = ["dropout", "dropout_raw", "l2_normalize", "lrn"]
 
@@ -123,12 +124,13 @@ def _lrn(attrs: LRNAttrs, values: Sequence[Array], result: Type) -> Array:
 
 def _lrn_expr(attrs: AnyValue, x: Expr) -> Expr:
     op = ops()
-    shape = x.tensor_type.static_shape
-    rank, axis, half = len(shape), attrs.axis % len(shape), attrs.size // 2
+    rank, half = x.tensor_type.rank, attrs.size // 2
+    axis = attrs.axis % rank
     order = [*(other for other in range(rank) if other != axis), axis]
-    places = np.arange(shape[axis])
-    near = (np.abs(places[:, None] - places) <= half).astype(x.tensor_type.dtype)
-    sums = moved(op.nn.dense(moved(x * x, order), Constant(near), units=shape[axis]), inverse(order))
+    places = places_of(size_of(x, axis))
+    away = op.abs(op.expand_dims(places, 1) - op.expand_dims(places, 0))
+    near = op.cast_like(op.less_equal(away, op.const(half, "int64")), x)
+    sums = moved(op.nn.dense(moved(x * x, order), near), inverse(order))
     scale = number(attrs.bias, x) + number(attrs.alpha / attrs.size, x) * sums
     return x * op.power(scale, number(-attrs.beta, x))
 

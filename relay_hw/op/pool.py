@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from math import prod
 from typing import Any as AnyValue
 
@@ -35,15 +36,20 @@ from relay_hw.op.base import (
     window_size,
 )
 from relay_hw.op.conv import SPATIAL
+from relay_hw.op.gradients.accumulate import by_expansion
 from relay_hw.op.gradients.common import (
     inverse,
+    known_type,
     moved,
     name_of,
+    number,
     one_argument,
     ops,
     reshaped,
     sizes,
+    zeros,
 )
+from relay_hw.op.gradients.windows import Geometry, met, padded
 
 __all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "max_pool1d", "max_pool2d", "max_pool3d"]
 
@@ -219,10 +225,10 @@ def _argmax(attrs: Pool, x: Array, w: Windows, out: Sequence[int]) -> Array:
     numbers = taps(pad_spatial(places, w.before, tail, -1), w.kernel, w.strides, w.dilation, out)
     best = np.full(x.shape[:2] + tuple(out), lowest, x.dtype)
     place = np.full(best.shape, -1, np.int64)
-    for (_, view), (_, number) in zip(views, numbers, strict=True):
-        is_better = ((place < 0) | (view > best)) & (number >= 0)
+    for (_, view), (_, own) in zip(views, numbers, strict=True):
+        is_better = ((place < 0) | (view > best)) & (own >= 0)
         best = np.where(is_better, view, best)
-        place = np.where(is_better, number, place)
+        place = np.where(is_better, own, place)
     return np.where(place < 0, places.size, place)
 
 
@@ -265,7 +271,8 @@ PLACE_OF_LARGEST = "int64 place of the first largest element, counted through th
 _MAX_RECORDS = {1: MaxPool1DAttrs, 2: MaxPool2DAttrs, 3: MaxPool3DAttrs}
 
 
-def _orders(call: Call, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def plain_orders(call: Call, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The orders that bring data and result to NC + spatial."""
     attrs, plain = call.attrs, "NC" + SPATIAL[rank]
     return (
         permutation(name_of(call), attrs.layout, plain),
@@ -277,7 +284,7 @@ def plain_geometry(call: Call) -> tuple[int, tuple[int, ...], tuple[int, ...], t
     """Rank, order of data and of result, shape of data and of result as NC + spatial."""
     x = call.args[0]
     rank = x.tensor_type.rank - 2
-    inward, outward = _orders(call, rank)
+    inward, outward = plain_orders(call, rank)
     shape, out = sizes(call, x), sizes(call, call)
     return rank, inward, outward, tuple(shape[axis] for axis in inward), tuple(out[axis] for axis in outward)
 
@@ -285,8 +292,10 @@ def plain_geometry(call: Call) -> tuple[int, tuple[int, ...], tuple[int, ...], t
 def largest_slope(call: Call, x: Expr, g: Expr) -> Expr:
     """`argmax` names the elements, counted through the spatial axes."""
     op = ops()
-    _rank, inward, outward, shape, out = plain_geometry(call)
     places = op.get(f"{name_of(call)}_argmax")
+    if known_type(x) is None:
+        return _placed(call, x, g, Call(places, (x,), call.attrs))
+    _rank, inward, outward, shape, out = plain_geometry(call)
     lead, area, count = shape[:2], prod(shape[2:]), prod(out[2:])
     picked = reshaped(moved(Call(places, (x,), call.attrs), outward), (*lead, count))
     updates = reshaped(moved(g, outward), (*lead, count))
@@ -295,6 +304,17 @@ def largest_slope(call: Call, x: Expr, g: Expr) -> Expr:
     flat = op.scatter_elements(start, picked, updates, 2, "add")
     flat = op.strided_slice(flat, (0,), (area,), axes=(2,)) if behind else flat
     return moved(reshaped(flat, shape), inverse(inward))
+
+
+def _placed(call: Call, x: Expr, g: Expr, places: Expr) -> Expr:
+    """Zeros with `g` added at `places`, which count through the spatial axes; a place behind all is dropped."""
+    op = ops()
+    inward, outward = plain_orders(call, x.tensor_type.rank - 2)
+    start = moved(zeros(x), inward)
+    flat = op.nn.pad(op.reshape(start, (0, 0, -1)), [(0, 0), (0, 0), (0, 1)], number(0, x))
+    picked, updates = (op.reshape(moved(value, outward), (0, 0, -1)) for value in (places, g))
+    total = op.strided_slice(op.scatter_elements(flat, picked, updates, 2, "add"), (0,), (-1,), axes=(2,))
+    return op.reshape_like(moved(op.reshape_like(total, start), inverse(inward)), x)
 
 
 def _has_empty_window(call: Call, shape: tuple[int, ...], out: tuple[int, ...]) -> bool:
@@ -312,7 +332,27 @@ def _spread(g: Expr, channels: int, kernel: tuple[int, ...], dtype: str, **geome
     return transpose(g, ones, groups=channels, **geometry)
 
 
+def _mean_expr(attrs: AvgPool2DAttrs, x: Expr) -> Expr:
+    """Means of windows over data whose sizes only run time knows."""
+    op, rank = ops(), x.tensor_type.rank - 2
+    name = f"nn.avg_pool{rank}d"
+    inward, outward = layout_orders(name, attrs, rank)
+    w = Windows.of(name, attrs, rank)
+    geometry = Geometry(w.kernel, w.strides, w.dilation, w.before, w.after)
+    data, dtype = moved(x, inward), x.tensor_type.dtype
+    counts = geometry.counts(data, int(attrs.ceil_mode))
+    # Padding may count; what ceil_mode adds behind it does not.
+    weights = padded(op.ones_like(data), geometry, dtype, float(attrs.count_include_pad))
+    total, count = (reduce(op.add, met(part, geometry, counts)) for part in (padded(data, geometry, dtype), weights))
+    return moved(total / op.maximum(count, number(1, x)), outward)
+
+
+_mean_gradient = by_expansion(_mean_expr)
+
+
 def _mean_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    if known_type(x) is None:
+        return _mean_gradient(call, g)[0]
     rank, inward, outward, shape, out = plain_geometry(call)
     dtype = x.tensor_type.dtype
     w = Windows.of(name_of(call), call.attrs, rank)

@@ -203,6 +203,8 @@ def _extreme_slope(call: Call, x: Expr, g: Expr) -> Expr:
 
 def _prod_slope(call: Call, x: Expr, g: Expr) -> Expr:
     """Each element's derivative is the product of all others: those before it times those after it."""
+    if known_type(x) is None:
+        return _prod_slope_by_axes(call, x, g)
     axes, shape = _axes(call), sizes(call, x)
     order = [axis for axis in range(len(shape)) if axis not in axes] + list(axes)
     lead = tuple(shape[axis] for axis in order[: len(shape) - len(axes)])
@@ -213,6 +215,20 @@ def _prod_slope(call: Call, x: Expr, g: Expr) -> Expr:
     others = _before(flat, len(lead), count) * _behind(flat, len(lead), count)
     back = moved(reshaped(others, [shape[axis] for axis in order]), inverse(order))
     return back * _kept(call, g)
+
+
+def _prod_slope_by_axes(call: Call, x: Expr, g: Expr) -> Expr:
+    """One axis after the other, where sizes are known at run time; cumulative products hold all others."""
+    op = ops()
+    steps = [x]
+    for axis in _axes(call):
+        steps.append(op.prod(steps[-1], axis, keepdims=True))
+    slope = _kept(call, g)
+    for value, axis in reversed(list(zip(steps, _axes(call), strict=False))):
+        before = op.cumprod(value, axis, None, True)
+        behind = op.reverse(op.cumprod(op.reverse(value, axis), axis, None, True), axis)
+        slope = before * behind * slope
+    return slope
 
 
 def _shifted(value: Expr, rank: int, by: int) -> Expr:

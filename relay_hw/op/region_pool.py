@@ -23,10 +23,12 @@ from relay_hw.op.base import (
 )
 from relay_hw.op.gradients.common import (
     inverse,
+    known_type,
     moved,
     one_argument,
     ops,
 )
+from relay_hw.op.gradients.selection import places_of, size_of
 from relay_hw.op.pool import (
     CHOOSING,
     PATTERN,
@@ -35,6 +37,7 @@ from relay_hw.op.pool import (
     largest_slope,
     layout_orders,
     plain_geometry,
+    plain_orders,
     pool_relation,
 )
 
@@ -150,6 +153,8 @@ def _outside(places: Array, region: Sequence[slice], sizes: Sequence[int]) -> Ar
 
 
 def _global_mean_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    if known_type(x) is None:
+        return _unsized_slope(call, x, g)
     _, inward, outward, shape, _ = plain_geometry(call)
     dtype = x.tensor_type.dtype
     share = moved(g, outward) * ops().const(1 / prod(shape[2:]), dtype)
@@ -158,6 +163,8 @@ def _global_mean_slope(call: Call, x: Expr, g: Expr) -> Expr:
 
 def _adaptive_mean_slope(call: Call, x: Expr, g: Expr) -> Expr:
     """Regions of differing size are one matrix an axis: how much of each element each region takes."""
+    if known_type(x) is None:
+        return _unsized_slope(call, x, g)
     op = ops()
     rank, inward, outward, shape, out = plain_geometry(call)
     found = moved(g, outward)
@@ -167,6 +174,22 @@ def _adaptive_mean_slope(call: Call, x: Expr, g: Expr) -> Expr:
         rows = op.nn.dense(moved(found, order), Constant(np.ascontiguousarray(matrix.T)), units=shape[axis])
         found = moved(rows, inverse(order))
     return moved(found, inverse(inward))
+
+
+def _unsized_slope(call: Call, x: Expr, g: Expr) -> Expr:
+    """The same matrices, made when the sizes are there."""
+    op, rank = ops(), x.tensor_type.rank - 2
+    inward, outward = plain_orders(call, rank)
+    found, letters = moved(g, outward), "ncxyz"[: rank + 2]
+    for axis in range(2, 2 + rank):
+        size, count = size_of(x, inward[axis]), size_of(call, outward[axis])
+        region, place = op.expand_dims(places_of(count), 1), op.expand_dims(places_of(size), 0)
+        begin = op.floor_divide(region * size, count)
+        end = op.floor_divide((region + op.const(1, "int64")) * size + count - op.const(1, "int64"), count)
+        inside = op.logical_and(op.less_equal(begin, place), op.less(place, end))
+        matrix = op.cast_like(inside, x) / op.cast_like(end - begin, x)
+        found = op.einsum([found, matrix], f"{letters},{letters[axis]}Z->{letters.replace(letters[axis], 'Z')}")
+    return op.reshape_like(moved(found, inverse(inward)), x)
 
 
 def _shares(size: int, count: int) -> np.ndarray:

@@ -21,11 +21,13 @@ from relay_hw.op.base import (
     show_shape,
 )
 from relay_hw.op.gradients.common import (
+    known_type,
     one_argument,
     ops,
     reshaped,
     sizes,
 )
+from relay_hw.op.gradients.selection import returned
 
 __all__ = ["upsampling"]
 
@@ -75,6 +77,8 @@ def _upsampling(attrs: UpSamplingAttrs, values: Sequence[Array], result: Type) -
 
 
 def _slope(call: Call, x: Expr, g: Expr) -> Expr:
+    if known_type(x) is None:
+        return returned(call, 0, g)
     shape = list(sizes(call, x))
     counts = call.attrs.factors()
     parts: list[int] = []

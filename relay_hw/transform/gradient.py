@@ -16,7 +16,7 @@ from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.ir.expr import Expr, Function, GlobalVar, Let, RefCreate, RefRead, RefWrite, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.trampoline import Recursion, run
-from relay_hw.ir.types import RefType, TensorType, TupleType, Type
+from relay_hw.ir.types import Kind, RefType, TensorType, TupleType, Type
 from relay_hw.ir.visit import Rewriter, copy_with, post_order
 from relay_hw.op import ones, ones_like
 from relay_hw.op.gradients.accumulate import is_real, zero_of
@@ -158,8 +158,7 @@ def _reverse(function: Function, types: ReverseTypes, names: Mapping[str, Expr])
 def _gradient(
     function: Function, types: ReverseTypes, names: Mapping[str, Expr], data: DataFunctions
 ) -> Recursion[Function]:
-    if function.type_params:
-        raise UnsupportedError("a differentiated function must have no type parameters", function.span)
+    _check_type_params(function)
     reverser = Reverser(types, names)
     params = [Var(param.name_hint, param.type, checked_type=param.type) for param in function.params]
     reverser.start_chain()
@@ -174,7 +173,16 @@ def _gradient(
     slopes = [_slope(data, symbol, param, param.type) for symbol, param in zip(lifted, params, strict=True)]
     body = reverser.block.close(Tuple([reverser.primal(result), Tuple(slopes)]))
     types_of = TupleType([param.type for param in params])
-    return Function(params, body, TupleType([ret, types_of]))
+    return Function(params, body, TupleType([ret, types_of]), function.type_params, where=function.where)
+
+
+def _check_type_params(function: Function) -> None:
+    """Sizes and shapes may be parameters; of other types it is not known whether they have derivatives."""
+    for param in function.type_params:
+        if param.kind not in (Kind.DIM, Kind.SHAPE):
+            raise UnsupportedError(
+                f"type parameters of a differentiated function must be shapes and sizes, not {param}", function.span
+            )
 
 
 def _lift(reverser: Reverser, data: DataFunctions, value: Expr, ty: Type, name: str) -> Symbol:

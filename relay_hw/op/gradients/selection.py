@@ -10,6 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from relay_hw.ir.expr import Call, Constant, Expr
+from relay_hw.ir.types import TensorType
 from relay_hw.op.gradients.common import known_type, ops, zeros
 
 
@@ -42,16 +43,21 @@ def added_at(like: Expr, places: Expr, adjoint: Expr) -> Expr:
 
 
 def size_of(value: Expr, axis: int, dtype: str = "int64") -> Expr:
-    """The size of an axis as a scalar."""
-    op, ty = ops(), value.tensor_type
-    if isinstance(ty.shape[axis], int):
-        return op.const(ty.shape[axis], dtype)
-    return op.take(op.shape_of(value, dtype), op.const(axis % ty.rank, "int64"), 0)
+    """The size of an axis as a scalar; a negative axis needs a typed value."""
+    op, ty = ops(), value.checked_type
+    at = axis
+    if isinstance(ty, TensorType):
+        at = axis % ty.rank
+        if isinstance(ty.shape[at], int):
+            return op.const(ty.shape[at], dtype)
+    return op.take(op.shape_of(value, dtype), op.const(at, "int64"), 0)
 
 
 def places_of(count: Expr) -> Expr:
     """0, 1, ... before the scalar `count`, in int64."""
     op = ops()
+    if isinstance(count, Constant):
+        return Constant(np.arange(int(count.data), dtype=np.int64))
     return op.arange(op.const(0, "int64"), count, dtype="int64")
 
 

@@ -462,9 +462,6 @@ def test_refusals() -> None:
         gradient(Function([x], relay.If(relay.const(True), x, x)), mode="first_order")
     with pytest.raises(UnsupportedError, match="result of a differentiated function must be of tensors and tuples"):
         gradient(Function([x], relay.Tuple([x, Function([], x)])))
-    a = relay.TypeVar("A")
-    with pytest.raises(UnsupportedError, match="a differentiated function must have no type parameters"):
-        gradient(Function([x, relay.Var("y", a)], x, None, [a]))
 
 
 def test_refusals_of_modules() -> None:
