@@ -54,6 +54,9 @@ conformance: $(READY) ## onnx's node tests through importer and interpreter, wri
 test-scaling: $(READY) ## time of every reader against the size of what it reads: text to 4 MB, bytes to 64 MB (FLAGS="--seconds 2": sooner)
 	$(BIN)/python scripts/scaling.py $(FLAGS)
 
+test-under-load: $(READY) ## tests with signals or time, 20 times beside four busy processes (an hour)
+	$(BIN)/python -m pytest -q -s -m long tests/house/test_under_load.py $(FLAGS)
+
 test-schedule-mutants: $(READY) ## mistakes of a scheduler in programs of every layer and configuration: refused before they run (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/schedule_mutants $(FLAGS)
 
@@ -63,7 +66,7 @@ test-networks: $(READY) ## every network of examples/models on every device, sma
 test-proofs: $(READY) ## every network of examples/models, small, on every configuration: programs proved (many minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/networks/test_proofs.py $(FLAGS)
 
-test-random-networks: $(READY) ## 500 drawn networks on drawn hardware: onnxruntime, interpreter, simulators, Verilog (many minutes)
+test-random-networks: $(READY) ## 500 drawn networks on drawn hardware: onnxruntime, interpreter, simulators, Verilog; 500 more are proved (many minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/networks/test_random.py $(FLAGS)
 
 test-training: $(READY) ## figure 4 of the first Relay paper: train, export, compile, run (minutes)

@@ -16,12 +16,13 @@ from relay_hw.target.accel.composites import COMPOSITES
 from relay_hw.target.accel.move_groups import MOVES
 from tests.networks import judge as judge_module
 from tests.networks.draw import draw
-from tests.networks.judge import Judged, judge
+from tests.networks.judge import Judged, compiled_of, judge
 from tests.networks.recipe import Kind, Recipe, read
 from tests.networks.reduce import reduced
 from tests.networks.shapes import shapes
 
-MANY, A_CHUNK = 500, 25
+# The networks that run everywhere; those that are compiled alone, so that the proofs of twice as many are seen.
+MANY, COMPILED, A_CHUNK = 500, 1000, 25
 # Simplification writes both as a reshape before anything is quantized.
 NEVER_LEFT = {"expand_dims", "squeeze"}
 
@@ -68,6 +69,7 @@ def test_what_was_found_stays_mended() -> None:
 
 
 SEEN: Counter[str] = Counter()
+PROVED: Counter[str] = Counter()
 
 
 @pytest.mark.long
@@ -76,6 +78,17 @@ def test_many_networks(first: int) -> None:
     for seed in range(first, first + A_CHUNK):
         found = judged(draw(seed), verilog=True)
         SEEN.update([*found.composites, *found.operators, *["in Verilog"] * found.in_verilog])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("first", range(MANY, COMPILED, A_CHUNK))
+def test_more_networks_are_proved(first: int) -> None:
+    """A network that compiles is proved with it: the proof raises no alarm about programs that are right."""
+    for seed in range(first, first + A_CHUNK):
+        segments = compiled_of(draw(seed)).segments
+        assert all(segment.certificate for segment in segments.values())
+        PROVED.update(segments=len(segments), networks=1)
+    print(f" {PROVED['segments']} programs of {PROVED['networks']} networks proved", end="")
 
 
 @pytest.mark.long
