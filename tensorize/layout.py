@@ -137,26 +137,16 @@ def requantize_records(stage: Requantize, blocks: int, config: AccelConfig) -> b
 
 
 def add_record(stage: AddStage, config: AccelConfig) -> bytes:
-    """The one parameter entry of a residual add: every lane alike."""
-    lanes = np.zeros(config.block_out, np.int64)
-    return encode_prm(
-        lanes + stage.r_multiplier,
-        lanes + stage.y_multiplier,
-        lanes + stage.shift,
-        lanes + stage.y_zero,
-        lanes + stage.r_zero,
-        multiplier_bits=config.multiplier_bits,
-    ).tobytes()
+    """The one parameter entry of a residual add."""
+    return _one_record((stage.r_multiplier, stage.y_multiplier, stage.shift, stage.y_zero, stage.r_zero), config)
 
 
 def mul_record(stage: MulStage, config: AccelConfig) -> bytes:
-    """The one parameter entry of a product: every lane alike."""
-    lanes = np.zeros(config.block_out, np.int64)
-    return encode_prm(
-        lanes,
-        lanes + stage.multiplier,
-        lanes + stage.shift,
-        lanes + stage.y_zero,
-        lanes + stage.r_zero,
-        multiplier_bits=config.multiplier_bits,
-    ).tobytes()
+    """The one parameter entry of a product."""
+    return _one_record((0, stage.multiplier, stage.shift, stage.y_zero, stage.r_zero), config)
+
+
+def _one_record(values: tuple[int, int, int, int, int], config: AccelConfig) -> bytes:
+    """An entry whose lanes are alike: bias or second multiplier, multiplier, shift, zeros of both operands."""
+    fields = (np.full(config.block_out, value, np.int64) for value in values)
+    return encode_prm(*fields, multiplier_bits=config.multiplier_bits).tobytes()

@@ -28,8 +28,8 @@ from relay_hw.tensorize.commands import (
     Uop,
     fit_loops,
 )
-from relay_hw.tensorize.kernel import AddStage, KernelSpec, Requantize, Table, Window, kernel_tables
-from relay_hw.tensorize.tiles.geometry import Grid, Source, span_of
+from relay_hw.tensorize.kernel import AddStage, KernelSpec, MulStage, Requantize, Table, Window, kernel_tables
+from relay_hw.tensorize.tiles.geometry import Grid, Source, bank_round, span_of
 
 Part = tuple[int, int]
 # References that no axis moves of its own accord.
@@ -193,23 +193,11 @@ def _table_key(table: Table) -> Key:
     return ("tab", sha256(table).hexdigest()[:16])
 
 
-def scale_fields(stage: Requantize, dst: Dst) -> dict[str, int]:
-    """REQUANT fields of a requantization."""
+def stage_fields(form: Form, stage: Requantize | AddStage | MulStage, dst: Dst = Dst.OUT) -> dict[str, int]:
+    """REQUANT fields of an output stage."""
     return {
-        "form": Form.SCALE,
+        "form": form,
         "dst": dst,
-        "rounding": stage.rounding,
-        "zero_point": stage.zero_point,
-        "clip_lo": stage.clip_lo,
-        "clip_hi": stage.clip_hi,
-    }
-
-
-def add_fields(stage: AddStage) -> dict[str, int]:
-    """REQUANT fields of a residual add into OUT."""
-    return {
-        "form": Form.ADD,
-        "dst": Dst.OUT,
         "rounding": stage.rounding,
         "zero_point": stage.zero_point,
         "clip_lo": stage.clip_lo,
@@ -220,7 +208,26 @@ def add_fields(stage: AddStage) -> dict[str, int]:
 def add_commands(stage: AddStage, acc: Ref, res: Ref, out: Ref, prm: Ref, entries: int) -> tuple[Command, ...]:
     """REQUANT of `entries` consecutive entries of both operands."""
     refs = {"acc_base": acc, "res_base": res, "dst_base": out, "prm_base": prm, **table_refs(stage.table)}
-    return looped(Op.REQUANT, add_fields(stage), refs, [Axis(entries, {"acc": 1, "dst": 1})])
+    return looped(Op.REQUANT, stage_fields(Form.ADD, stage), refs, [Axis(entries, {"acc": 1, "dst": 1})])
+
+
+def widened(config: AccelConfig, key: Key, chunk: Part, tensor: Key) -> Buffer:
+    """Accumulators with entries `chunk` (begin, count) of a tensor that is taken as flat bytes."""
+    values, begin = _flat_transfer(config, chunk)
+    load = Command(Op.LOAD, {"mem": Mem.ACC, "expand": 1, **values}, {"dram": Ref(tensor, begin), "sram": Ref(key)})
+    return Buffer(key, Mem.ACC, bank_round(config, chunk[1]), loads=(load,))
+
+
+def store_flat(config: AccelConfig, chunk: Part, out: Key, tensor: Key) -> Command:
+    """STORE of entries `chunk` (begin, count) of a tensor that is taken as flat bytes."""
+    values, begin = _flat_transfer(config, chunk)
+    return Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensor, begin), "sram": Ref(out)})
+
+
+def _flat_transfer(config: AccelConfig, chunk: Part) -> tuple[dict[str, int], int]:
+    """Transfer fields and first byte of entries (begin, count) of a tensor that is taken as flat bytes."""
+    begin, size = (entries * config.out_bytes for entries in chunk)
+    return transfer(config, Runs(1, 1, size)), begin
 
 
 def store_tile(config: AccelConfig, tile: Outputs, grid: Grid, out: Key, tensor: Key) -> Command:

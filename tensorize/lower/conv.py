@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import align
-from relay_hw.accel.isa.spec import Dst, Mem, Nibble, Op
+from relay_hw.accel.isa.spec import Dst, Form, Mem, Nibble, Op
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.kernel import ConvKernel, Int8
 from relay_hw.tensorize.layout import add_record, pack_weights, requantize_records
@@ -24,7 +24,7 @@ from relay_hw.tensorize.lower.common import (
     add_commands,
     load_patch,
     looped,
-    scale_fields,
+    stage_fields,
     store_tile,
     table_refs,
     tile_transfer,
@@ -246,7 +246,7 @@ def _output(layer: _Layer, at: _Position, acc: Key, visits: Visits) -> tuple[lis
     data = layer.records[at.group[0] * step : sum(at.group) * step]
     buffers: list[Buffer] = []
     dst = Ref(out) if kernel.residual is None else Ref(acc)
-    fields = scale_fields(kernel.requantize, Dst.OUT if kernel.residual is None else Dst.ACC)
+    fields = stage_fields(Form.SCALE, kernel.requantize, Dst.OUT if kernel.residual is None else Dst.ACC)
     lead = Axis(blocks, {"acc": 1, "dst": 1, "prm": 1})
     pixels = Axis(at.pixels, {"acc": blocks, "dst": blocks})
     refs = {"acc_base": Ref(acc), "dst_base": dst, "prm_base": Ref(prm), **table_refs(kernel.requantize.table)}

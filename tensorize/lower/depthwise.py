@@ -23,7 +23,7 @@ from relay_hw.tensorize.lower.common import (
     Under,
     load_patch,
     looped,
-    scale_fields,
+    stage_fields,
     store_tile,
     table_refs,
 )
@@ -310,7 +310,7 @@ def _output(layer: _Layer, at: _At, rows: Part, acc: Key, prm: Key) -> tuple[Buf
         lead = Axis(blocks, {"acc": 1, "dst": 1, "prm": 1})
         pixels = Axis(rows[1] * at.cols[1], {"acc": blocks, "dst": blocks})
         refs |= {"prm_base": Ref(prm), **table_refs(stage.table)}
-        commands = list(looped(Op.REQUANT, scale_fields(stage, Dst.OUT), refs, [pixels], lead))
+        commands = list(looped(Op.REQUANT, stage_fields(Form.SCALE, stage), refs, [pixels], lead))
     place = (at.rows[0] + rows[0], rows[1])
     commands.append(
         store_tile(config, Outputs(place, at.cols, at.blocks), layer.shape.out_grid, out, layer.tensors[-1])

@@ -9,15 +9,15 @@ from __future__ import annotations
 from math import lcm
 
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
+from relay_hw.accel.isa.spec import Form, Mem, Op
 from relay_hw.errors import TensorizeError
-from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step
-from relay_hw.tensorize.kernel import MulKernel, MulStage
+from relay_hw.tensorize.commands import Axis, Buffer, Key, Ref, Step
+from relay_hw.tensorize.kernel import MulKernel
 from relay_hw.tensorize.layout import image_bytes, mul_record, pixel_bytes
-from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, table_refs, transfer
+from relay_hw.tensorize.lower.common import LayerId, Part, looped, stage_fields, store_flat, table_refs, widened
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.choose import choose_add
-from relay_hw.tensorize.tiles.geometry import bank_round, granule_blocks, parts
+from relay_hw.tensorize.tiles.geometry import granule_blocks, parts
 from relay_hw.tensorize.tiles.sizes import AddTile
 
 
@@ -52,17 +52,16 @@ def _step(layer: LayerId, kernel: MulKernel, chunk: Part, config: AccelConfig) -
     second = (0, _blocks(kernel, config)) if kernel.still else chunk
     res: Key = ("res", number, second[0])
     buffers = (
-        _operand(config, acc, chunk, tensors[0]),
-        _operand(config, res, second, tensors[1]),
+        widened(config, acc, chunk, tensors[0]),
+        widened(config, res, second, tensors[1]),
         Buffer(prm, Mem.PRM, 1, data=mul_record(kernel.stage, config)),
         Buffer(out, Mem.OUT, count),
     )
     refs = {"acc_base": Ref(acc), "res_base": Ref(res), "dst_base": Ref(out), "prm_base": Ref(prm)}
     refs |= table_refs(kernel.stage.table)
-    commands = looped(Op.REQUANT, _fields(kernel.stage, kernel.still), refs, *_axes(kernel, count, config))
-    values = transfer(config, Runs(1, 1, count * config.out_bytes))
-    place = {"dram": Ref(tensors[2], begin * config.out_bytes), "sram": Ref(out)}
-    store = Command(Op.STORE, {"mem": Mem.OUT, **values}, place)
+    fields = stage_fields(Form.MUL, kernel.stage) | {"still": int(kernel.still)}
+    commands = looped(Op.REQUANT, fields, refs, *_axes(kernel, count, config))
+    store = store_flat(config, chunk, out, tensors[2])
     return Step(number, f"{layer.name} entries {begin}", buffers, (*commands, store))
 
 
@@ -72,22 +71,3 @@ def _axes(kernel: MulKernel, count: int, config: AccelConfig) -> tuple[list[Axis
         return [Axis(count, {"acc": 1, "dst": 1})], None
     blocks = _blocks(kernel, config)
     return [Axis(count // blocks, {"acc": blocks, "dst": blocks})], Axis(blocks, {"acc": 1, "dst": 1})
-
-
-def _operand(config: AccelConfig, key: Key, chunk: Part, tensor: Key) -> Buffer:
-    begin, count = (entries * config.out_bytes for entries in chunk)
-    refs = {"dram": Ref(tensor, begin), "sram": Ref(key)}
-    load = Command(Op.LOAD, {"mem": Mem.ACC, "expand": 1, **transfer(config, Runs(1, 1, count))}, refs)
-    return Buffer(key, Mem.ACC, bank_round(config, chunk[1]), loads=(load,))
-
-
-def _fields(stage: MulStage, still: bool) -> dict[str, int]:
-    return {
-        "form": Form.MUL,
-        "dst": Dst.OUT,
-        "rounding": stage.rounding,
-        "zero_point": stage.zero_point,
-        "clip_lo": stage.clip_lo,
-        "clip_hi": stage.clip_hi,
-        "still": int(still),
-    }

@@ -21,7 +21,7 @@ from relay_hw.tensorize.lower.common import (
     Under,
     load_patch,
     looped,
-    scale_fields,
+    stage_fields,
     store_tile,
     table_refs,
 )
@@ -142,4 +142,4 @@ def _output(layer: _Layer, rows: Part, cols: Part, blocks: Part, acc: Key, out: 
         return looped(Op.REQUANT, fields, refs, [*axes, Axis(count, {"acc": 1, "dst": 1})])
     lead = Axis(count, {"acc": 1, "dst": 1, "prm": 1})
     refs |= {"prm_base": Ref(_prm(layer, blocks)), **table_refs(stage.table)}
-    return looped(Op.REQUANT, scale_fields(stage, Dst.OUT), refs, axes, lead)
+    return looped(Op.REQUANT, stage_fields(Form.SCALE, stage), refs, axes, lead)

@@ -19,7 +19,7 @@ from relay_hw.errors import TensorizeError
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.kernel import ProductKernel, SwapKernel
 from relay_hw.tensorize.layout import pixel_bytes, requantize_records
-from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, scale_fields, table_refs, transfer
+from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, stage_fields, table_refs, transfer
 from relay_hw.tensorize.tiles.choose import PAD_LIMIT, chunk_sizes
 from relay_hw.tensorize.tiles.geometry import bank_round, parts
 from relay_hw.tensorize.tiles.sizes import OutputTile
@@ -112,7 +112,7 @@ def _product(
     lead = Axis(blocks[1], {"acc": 1, "dst": 1, "prm": 1})
     pixels = Axis(rows[1], {"acc": blocks[1], "dst": blocks[1]})
     refs = {"acc_base": Ref(acc), "dst_base": Ref(out), "prm_base": Ref(prm), **table_refs(kernel.requantize.table)}
-    commands += looped(Op.REQUANT, scale_fields(kernel.requantize, Dst.OUT), refs, [pixels], lead)
+    commands += looped(Op.REQUANT, stage_fields(Form.SCALE, kernel.requantize), refs, [pixels], lead)
     begin = (head * kernel.target.width + rows[0]) * result + blocks[0] * config.out_bytes
     values = transfer(config, Runs(rows[1], 1, blocks[1] * config.out_bytes, result))
     commands.append(Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensors[-1], begin), "sram": Ref(out)}))

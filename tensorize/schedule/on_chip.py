@@ -346,12 +346,9 @@ def _piece(fields: Mapping[str, int], refs: Mapping[str, Ref], loop: Loop, targe
     values = dict(fields) | {"iter_out": loop.counts[0], "iter_in": loop.counts[1]}
     for name, steps in (("acc", loop.acc_steps), ("dst", loop.dst_steps)):
         values |= {f"{name}_out": steps[0], f"{name}_in": steps[1]}
-    moved = {
-        name: ref if name == "table" else replace(ref, offset=ref.offset + loop.acc)
-        for name, ref in refs.items()
-        if name != "dst_base"
-    }
+    # A table serves every part of the loop.
+    moves = {"acc_base": loop.acc, "res_base": loop.acc, "prm_base": loop.prm, "table": 0}
+    moved = {name: replace(ref, offset=ref.offset + moves[name]) for name, ref in refs.items() if name != "dst_base"}
     if "prm_base" in moved:
-        moved["prm_base"] = replace(refs["prm_base"], offset=refs["prm_base"].offset + loop.prm)
         values["prm_out"] = loop.prm_step
     return Command(Op.REQUANT, values, {**moved, "dst_base": replace(target, part=loop.dst)})

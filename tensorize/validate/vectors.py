@@ -107,8 +107,7 @@ def _operation(op: AluOp, v: Values, a: Terms, b: Terms) -> Terms:
         case AluOp.ADD:
             return plus(a, b)
         case AluOp.MUL:
-            ends = np.stack([x * y for x in (a.low, a.high) for y in (b.low, b.high)])
-            return Terms(a.numbers * b.numbers % PRIME, ends.min(axis=0), ends.max(axis=0))
+            return multiplied(a, b)
         case AluOp.MIN:
             pair = np.minimum(a.numbers, b.numbers), np.maximum(a.numbers, b.numbers)
             numbers = np.where(pair[0] == pair[1], pair[0], function(key("minimum"), *pair))
