@@ -33,7 +33,7 @@ from relay_hw.errors import TypeCheckError
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Solver
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import KEEPS_AXES, Array, Attrs, call, const, expect, rule, same_dim, show_shape, tensor
-from relay_hw.op.fixed import check_range, round_shift
+from relay_hw.op.fixed_scale import check_range, round_shift
 
 # Columns of a row: its sums fit.
 MOST_COLUMNS = {"fixed.softmax": 1 << 16, "fixed.layer_norm": 1 << 14, "fixed.rms_norm": 1 << 14}

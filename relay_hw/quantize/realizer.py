@@ -18,7 +18,7 @@ from relay_hw.ir.expr import Call, Constant, Expr, Tuple, TupleGetItem
 from relay_hw.ir.types import TupleType
 from relay_hw.ir.visit import copy_with
 from relay_hw.op.base import split_padding
-from relay_hw.op.fixed import MUL_MULTIPLIER_BITS
+from relay_hw.op.fixed_scale import MUL_MULTIPLIER_BITS
 from relay_hw.quantize.factors import factor_groups
 from relay_hw.quantize.layers import Layers
 from relay_hw.quantize.number import (

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from relay_hw import op
 from relay_hw.ir.types import ANY, TensorType
-from relay_hw.op.fixed import AddAttrs, MulAttrs, RequantizeAttrs, round_shift
+from relay_hw.op.fixed_scale import AddAttrs, MulAttrs, RequantizeAttrs, round_shift
 from relay_hw.rounding import ROUNDINGS
 
 

@@ -14,7 +14,7 @@ from relay_hw.errors import ParseError, UnsupportedError
 from relay_hw.op import tvm_operators
 from relay_hw.op.base import Attrs
 
-NAMESPACES = {"attributes", "base", "dynamic", "gradients", "nn", "number_formats", "qnn", "tvm_operators"}
+NAMESPACES = {"attributes", "base", "dynamic", "fixed", "gradients", "nn", "number_formats", "qnn", "tvm_operators"}
 SIMPLE = {
     "int", "float", "str", "bool", "int | None", "str | None", "tuple[int, ...]", "tuple[int, ...] | None",
     "tuple[tuple[int, int], ...]", "int | tuple[int, ...]",
