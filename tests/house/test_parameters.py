@@ -18,9 +18,9 @@ MOST_WITH_MORE = 20
 BUILDERS = {
     "conv.py:build",
     "conv_transpose.py:build",
-    "fixed.py:add",
-    "fixed.py:conv2d_transpose",
-    "fixed.py:requantize",
+    "fixed_scale.py:add",
+    "fixed_sums.py:conv2d_transpose",
+    "fixed_scale.py:requantize",
     "norm.py:batch_norm",
     "pool.py:build",
     "qnn_arith.py:build",
