@@ -1,7 +1,8 @@
 """OutlineFragments: moves straight-line fragments of programs with control flow into separate functions.
 
 In: a typed module. Out: the module in which maximal straight-line fragments of operator calls are global functions with
-the attribute `Piece`, called by what is left. A module whose `main` is one graph of operators stays as it is.
+the attribute `Piece`, called by what is left. A module whose `main` is one graph of operators stays as it is, unless
+its operators are on devices (`PlanDevices`): a fragment is on one, which its attribute `virtual_device` names.
 """
 
 from __future__ import annotations
@@ -34,10 +35,12 @@ from relay_hw.ir.trampoline import Recursion, run
 from relay_hw.ir.types import ANY, DtypeVar, FuncType, TensorType, TupleType, Type
 from relay_hw.ir.visit import copy_with
 from relay_hw.transform.base import Pass
-from relay_hw.transform.graph import dataflow_order, is_external, typed
+from relay_hw.transform.graph import dataflow_order, is_external, is_op, typed
 from relay_hw.transform.normal_form import ATOMS, normalize
+from relay_hw.transform.plan_devices import Places
 
 FRAGMENT: Final = "Piece"
+DEVICE: Final = "virtual_device"
 # Where a value can be computed: after so many branches, calls and effects of its block, and after so many fragments
 # that wait for one another there; True: behind the last of them.
 _Level = tuple[int, int, bool]
@@ -52,12 +55,29 @@ class OutlineFragments(Pass):
 
     name = "outline-pieces"
 
+    def __init__(self, default_device: str | None = None) -> None:
+        """`default_device`: of operators for which nothing else says so, in a planned module; None: there are none."""
+        self.default_device = default_device
+
     def transform(self, mod: IRModule) -> IRModule:
-        if is_graph(mod):
+        if self.default_device is None and is_graph(mod):
             return mod
-        fragments = _Fragments(set(mod.functions))
-        functions = {name: run(fragments.function(function)) for name, function in mod.functions.items()}
+        named = {name: _named(function) for name, function in mod.functions.items()}
+        places = None if self.default_device is None else Places(mod.with_functions(named), self.default_device)
+        fragments = _Fragments(set(mod.functions), places)
+        functions = {name: run(fragments.function(function)) for name, function in named.items()}
         return mod.with_functions({**functions, **fragments.found}) if fragments.found else mod
+
+
+def _named(function: Function) -> Function:
+    """`function` with a name for everything that fragments may consist of."""
+    if _is_closed_off(function):
+        return function
+    return normalize(function, lambda node: not isinstance(node, Let), names_results=False)
+
+
+def _is_closed_off(function: Function) -> bool:
+    return is_external(function) or FRAGMENT in function.attrs
 
 
 def is_graph(mod: IRModule) -> bool:
@@ -86,16 +106,24 @@ def fragments_of(mod: IRModule) -> tuple[str, ...]:
 
 
 class _Fragments:
-    def __init__(self, taken: set[str]) -> None:
+    def __init__(self, taken: set[str], places: Places | None) -> None:
         self.found: dict[str, Function] = {}
         self._taken = taken
+        self._places = places
 
     def function(self, function: Function) -> Recursion[Function]:
-        """`function` with its fragments outlined."""
-        if is_external(function) or FRAGMENT in function.attrs:
+        """`function`, in which everything has a name, with its fragments outlined."""
+        if _is_closed_off(function):
             return function
-        named = normalize(function, lambda node: not isinstance(node, Let), names_results=False)
-        return cast(Function, (yield self._inner(named)))
+        return cast(Function, (yield self._inner(function)))
+
+    def device(self, node: Expr) -> str:
+        """The device of an operator; empty where there are none."""
+        return "" if self._places is None else self._places.device(node)
+
+    def is_work(self, node: Expr) -> bool:
+        """Whether a node can be part of a fragment."""
+        return _is_work(node) and (self._places is None or not is_op(node, "device_copy"))
 
     def _inner(self, node: Expr) -> Recursion[Expr]:
         """`node` with fragments outlined in its blocks."""
@@ -115,7 +143,7 @@ class _Fragments:
                 return node
 
     def _block(self, root: Expr) -> Recursion[Expr]:
-        block = _Block()
+        block = _Block(self)
         node = root
         while isinstance(node, Let):
             value = yield self._inner(node.value)
@@ -128,7 +156,7 @@ class _Fragments:
             block.add(result, node)
         else:
             result = yield self._inner(node)
-        return block.close(result, self)
+        return block.close(result)
 
     def name(self) -> str:
         """A name for the next fragment."""
@@ -151,7 +179,6 @@ def _is_free(node: Expr) -> bool:
 
 
 def _is_work(node: Expr) -> bool:
-    """Whether a node can be part of a fragment."""
     if not isinstance(node, Call) or not isinstance(node.op, Op) or node.op.has(Trait.EFFECT):
         return False
     return is_closed(node.type) and all(is_closed(_type(arg)) for arg in node.args)
@@ -176,8 +203,9 @@ def is_closed(ty: Type) -> bool:
 
 @dataclass(slots=True)
 class _Fragment:
-    """A fragment: its members in order; `outputs`: those with other readers."""
+    """A fragment: its device, empty for none; its members in order; `outputs`: those with other readers."""
 
+    device: str
     members: list[Var] = field(default_factory=list[Var])
     outputs: dict[Var, None] = field(default_factory=dict[Var, None])
     is_placed: bool = False
@@ -187,9 +215,10 @@ class _Fragment:
 class _Block:
     """One block: bound values, the level of each, the fragments, and the order in which they are put together again."""
 
+    all: _Fragments
     values: dict[Expr, Expr] = field(default_factory=dict[Expr, Expr])
     levels: dict[Expr, _Level] = field(default_factory=dict[Expr, _Level])
-    fragments: dict[tuple[int, int], _Fragment] = field(default_factory=dict[tuple[int, int], _Fragment])
+    fragments: dict[tuple[int, int, str], _Fragment] = field(default_factory=dict[tuple[int, int, str], _Fragment])
     fragment_of: dict[Expr, _Fragment] = field(default_factory=dict[Expr, _Fragment])
     anchors: list[Var] = field(default_factory=list[Var])
     order: list[Var | _Fragment] = field(default_factory=list["Var | _Fragment"])
@@ -203,7 +232,7 @@ class _Block:
             self.levels[var] = (len(self.anchors), 0, False)
             return
         at, wave, is_behind = max((self.levels.get(part, _START) for part in _operands(value)), default=_START)
-        if not _is_work(value):
+        if not self.all.is_work(value):
             # Tuples and projections are made again inside of a fragment that needs them.
             is_lazy = isinstance(value, (Tuple, TupleGetItem, *ATOMS))
             reads = any(self._reads_fragment(part, at, wave) for part in _operands(value))
@@ -211,12 +240,13 @@ class _Block:
             return
         wave += is_behind
         self.levels[var] = (at, wave, False)
-        fragment = self.fragments.setdefault((at, wave), _Fragment())
+        device = self.all.device(value)
+        fragment = self.fragments.setdefault((at, wave, device), _Fragment(device))
         fragment.members.append(var)
         self.fragment_of[var] = fragment
 
     def _reads_fragment(self, part: Expr, at: int, wave: int) -> bool:
-        """Whether `part` is, or is made of, a member of the fragment of that level."""
+        """Whether `part` is, or is made of, a member of a fragment of that level."""
         stack = [part]
         while stack:
             top = stack.pop()
@@ -227,7 +257,7 @@ class _Block:
                 stack.extend(_operands(self.values[top]))
         return False
 
-    def close(self, result: Expr, fragments: _Fragments) -> Expr:
+    def close(self, result: Expr) -> Expr:
         """The block with its fragments outlined."""
         for anchor in self.anchors:
             # A function reads itself where it is recursive.
@@ -237,10 +267,7 @@ class _Block:
         run(self._place_all(_reads(result)))
         body = result
         for entry in reversed(self.order):
-            if isinstance(entry, _Fragment):
-                body = self._call(entry, body, fragments)
-            else:
-                body = Let(entry, self.values[entry], body)
+            body = self._call(entry, body) if isinstance(entry, _Fragment) else Let(entry, self.values[entry], body)
         return body
 
     def _place_all(self, parts: Sequence[Expr]) -> Recursion[None]:
@@ -265,15 +292,16 @@ class _Block:
             yield self._place(base)
         self.order.append(fragment)
 
-    def _call(self, fragment: _Fragment, body: Expr, fragments: _Fragments) -> Expr:
+    def _call(self, fragment: _Fragment, body: Expr) -> Expr:
         """`body` behind the call of a fragment."""
         members, inputs, params = _Builder(self, fragment).parts()
         results = {var: [cast(Expr, leaf) for leaf in _leaves(members[var])] for var in fragment.outputs}
         flat = [leaf for leaves in results.values() for leaf in leaves]
         whole = flat[0] if len(flat) == 1 else typed(Tuple(flat), TupleType([leaf.type for leaf in flat]))
         ty = FuncType(tuple(param.type for param in params), whole.type)
-        name = fragments.name()
-        fragments.found[name] = Function(params, whole, whole.type, attrs={FRAGMENT: 1}, checked_type=ty)
+        name = self.all.name()
+        attrs = {FRAGMENT: 1} | ({DEVICE: fragment.device} if fragment.device else {})
+        self.all.found[name] = Function(params, whole, whole.type, attrs=attrs, checked_type=ty)
         call = Call(GlobalVar(name), [_projected(base, path) for base, path in inputs], checked_type=whole.type)
         if len(flat) == 1:
             (only,) = results

@@ -34,6 +34,7 @@ from relay_hw.transform.legalize import Legalize
 from relay_hw.transform.lift_to_2d import LiftTo2D
 from relay_hw.transform.merge_compiler_regions import MergeCompilerRegions
 from relay_hw.transform.merge_composite import MergeComposite
+from relay_hw.transform.outline_copies import OutlineCopies
 from relay_hw.transform.partial_evaluate import PartialEvaluate
 from relay_hw.transform.partition_graph import PartitionGraph
 from relay_hw.transform.plan_devices import PlanDevices
@@ -88,6 +89,7 @@ PASSES: Final[tuple[type[Pass], ...]] = (
     CombineParallelConv2D,
     CombineParallelDense,
     OutlineFragments,
+    OutlineCopies,
     BatchFragments,
 )
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from relay_hw.errors import UnsupportedError
 from relay_hw.ir.expr import (
     Call,
+    Constant,
     Constructor,
     Expr,
     Function,
@@ -24,59 +25,85 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.visit import Rewriter, children, copy_with, pattern_vars, post_order
+from relay_hw.ir.visit import Rewriter, children, copy_with, pattern_vars, post_order, rebuild
 from relay_hw.transform.base import Pass
 from relay_hw.transform.graph import is_external, is_op, make
+
+PARAMS: Final = "param_virtual_devices"
+RESULT: Final = "result_virtual_device"
 
 
 class PlanDevices(Pass):
     """Everything that an operator reads and makes is on one device, `default_device` where no annotation reaches.
 
-    `on_device(e, d)` says that `e` is computed on `d`; its value may be wanted elsewhere, unless `constrain_result`.
-    Where both differ it becomes a `device_copy`, else it disappears. Functions get the attributes
-    `param_virtual_devices` and `result_virtual_device`. Raises UnsupportedError if annotations contradict.
+    `on_device(e, d)` says that `e` is computed on `d`; unless `constrain_result`, each that reads it may be elsewhere.
+    Where both differ it becomes a `device_copy`, one for each device that reads the value, else it disappears.
+    Constants are where they are read. Functions get the attributes `param_virtual_devices` and
+    `result_virtual_device`, which are kept where a function has them. A device without a number is its kind's first:
+    `cpu` is `cpu(0)`. Raises UnsupportedError if annotations contradict.
     """
 
     name = "plan-devices"
     opt_level = 0
 
     def __init__(self, default_device: object = "cpu(0)") -> None:
-        self.default_device = str(default_device)
+        self.default_device = device_name(str(default_device))
 
     def transform(self, mod: IRModule) -> IRModule:
-        if not any(is_op(node, "on_device", "device_copy") for f in mod.functions.values() for node in post_order(f)):
+        if not names_devices(mod):
             return mod
-        plan = _Domains(mod)
-        new = {name: self._placed(function, plan) for name, function in mod.functions.items()}
-        return mod.with_functions(new)
-
-    def _placed(self, function: Function, plan: _Domains) -> Function:
-        if is_external(function):
-            return function
-        new = _Copier(plan, self.default_device).rewrite(function)
-        assert isinstance(new, Function)
-        devices = {
-            "param_virtual_devices": tuple(plan.device(param) or self.default_device for param in function.params),
-            "result_virtual_device": plan.device(function.body) or self.default_device,
-        }
-        return copy_with(new, attrs={**new.attrs, **devices})
+        own = {name: function for name, function in mod.functions.items() if not is_external(function)}
+        split = mod.with_functions({name: _function(_OnePerUse(), function) for name, function in own.items()})
+        plan = Places(split, self.default_device)
+        return split.with_functions({name: _placed(split[name], plan) for name in own})
 
 
-class _Domains:
-    """Sets of nodes that are on one device, by union-find."""
+def device_name(text: str) -> str:
+    """A device with its number: `cpu` is `cpu(0)`."""
+    return text if not text or text.endswith(")") else f"{text}(0)"
 
-    def __init__(self, mod: IRModule) -> None:
+
+def names_devices(mod: IRModule) -> bool:
+    """Whether anything in the module says which device it is on."""
+    functions = mod.functions.values()
+    if any(PARAMS in function.attrs for function in functions):
+        return True
+    return any(is_op(node, "on_device", "device_copy") for function in functions for node in post_order(function))
+
+
+def _function(rewriter: Rewriter, function: Function) -> Function:
+    new = rewriter.rewrite(function)
+    assert isinstance(new, Function)
+    return new
+
+
+def _placed(function: Function, plan: Places) -> Function:
+    new = _function(_Copier(plan), function)
+    devices = {PARAMS: tuple(map(plan.device, function.params)), RESULT: plan.device(function.body)}
+    return copy_with(new, attrs={**new.attrs, **devices})
+
+
+class Places:
+    """The device of each node of a module: sets of nodes that are on one device, by union-find.
+
+    Raises UnsupportedError if annotations contradict.
+    """
+
+    def __init__(self, mod: IRModule, default: str) -> None:
+        """`default`: the device of what no annotation reaches."""
         self._mod = mod
+        self._default = default
         self._parent: dict[Expr, Expr] = {}
         self._devices: dict[Expr, str] = {}
         for function in mod.functions.values():
             values = _function_values(function)
+            self._known(function)
             for node in post_order(function):
                 self._constrain(node, values)
 
-    def device(self, node: Expr) -> str | None:
-        """The device of `node`, None if nothing decides it."""
-        return self._devices.get(self._find(node))
+    def device(self, node: Expr) -> str:
+        """The device of `node`."""
+        return self._devices.get(self._find(node), self._default)
 
     def _find(self, node: Expr) -> Expr:
         root = node
@@ -87,7 +114,7 @@ class _Domains:
         return root
 
     def _unify(self, nodes: Iterable[Expr], where: Expr) -> None:
-        roots = list(dict.fromkeys(self._find(node) for node in nodes))
+        roots = list(dict.fromkeys(self._find(node) for node in nodes if not isinstance(node, Constant)))
         for other in roots[1:]:
             device = self._devices.pop(other, None)
             self._parent[other] = roots[0]
@@ -95,9 +122,22 @@ class _Domains:
                 self._put(roots[0], device, where)
 
     def _put(self, node: Expr, device: str, where: Expr) -> None:
-        known = self._devices.setdefault(self._find(node), device)
-        if known != device:
-            raise UnsupportedError(f"{_title(where)} must be on one device, not on {known} and {device}", where.span)
+        wanted = device_name(device)
+        if not wanted or isinstance(node, Constant):
+            return
+        known = self._devices.setdefault(self._find(node), wanted)
+        if known != wanted:
+            raise UnsupportedError(
+                f"{_title(where)} must be on one device, not on {known} and {wanted}: on_device for what comes from "
+                "elsewhere copies it",
+                where.span,
+            )
+
+    def _known(self, function: Function) -> None:
+        """What a plan made before says of a function."""
+        for param, device in zip(function.params, function.attrs.get(PARAMS, ()), strict=False):
+            self._put(param, str(device), param)
+        self._put(function.body, str(function.attrs.get(RESULT, "")), function.body)
 
     def _constrain(self, node: Expr, values: set[Expr]) -> None:
         match node:
@@ -167,23 +207,46 @@ def _title(node: Expr) -> str:
             return f"what {type(node).__name__} reads and makes"
 
 
-class _Copier(Rewriter):
-    def __init__(self, plan: _Domains, default: str) -> None:
-        super().__init__()
-        self._plan = plan
-        self._default = default
+class _Typed(Rewriter):
+    """A rewriting that keeps the types of nodes."""
+
+    def _rewrite_node(self, node: Expr) -> Expr:
+        return _with_type(super()._rewrite_node(node), node)
+
+
+def _with_type(new: Expr, old: Expr) -> Expr:
+    same_type = new.checked_type is not None or old.checked_type is None
+    return new if same_type else copy_with(new, checked_type=old.checked_type)
+
+
+class _OnePerUse(_Typed):
+    """Gives each reader of a value that may be wanted elsewhere an `on_device` of its own."""
 
     def _rewrite_node(self, node: Expr) -> Expr:
         new = super()._rewrite_node(node)
-        same_type = new.checked_type is not None or node.checked_type is None
-        return new if same_type else copy_with(new, checked_type=node.checked_type)
+        parts = children(new)
+        free = {part: copy_with(part) for part in parts if is_op(part, "on_device") and not _holds_result(part)}
+        return _with_type(rebuild(new, {part: free.get(part, part) for part in parts}), new) if free else new
+
+
+def _holds_result(node: Expr) -> bool:
+    return isinstance(node, Call) and bool(node.attrs.constrain_result)
+
+
+class _Copier(_Typed):
+    def __init__(self, plan: Places) -> None:
+        super().__init__()
+        self._plan = plan
+        self._copies: dict[tuple[Expr, str, str], Expr] = {}
 
     def rewrite_call(self, old: Call, new: Call) -> Expr:
         if not is_op(old, "on_device"):
             return new
-        source = self._plan.device(old.args[0]) or self._default
-        target = self._plan.device(old) or self._default
-        if source == target:
+        source, target = self._plan.device(old.args[0]), self._plan.device(old)
+        if source == target or isinstance(new.args[0], Constant):
             return new.args[0]
-        records = {"src_virtual_device": source, "dst_virtual_device": target}
-        return make("device_copy", (new.args[0],), span=old.span, **records)
+        key = (new.args[0], source, target)
+        if key not in self._copies:
+            records = {"src_virtual_device": source, "dst_virtual_device": target}
+            self._copies[key] = make("device_copy", (new.args[0],), span=old.span, **records)
+        return self._copies[key]

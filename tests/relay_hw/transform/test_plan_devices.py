@@ -107,3 +107,36 @@ def test_programs_with_scattered_annotations(capsys: pytest.CaptureFixture[str])
         made += len(copies(new))
         assert "on_device" not in operators(new)
     assert planned > 60 and made > 30
+
+
+def test_a_value_goes_to_each_device_once() -> None:
+    made = op.on_device(op.exp(X), GPU)
+    there = [op.on_device(one(made), "cuda(1)") for one in (op.negative, op.sqrt)]
+    found = copies(plan(Tuple([there[0], op.add(made, made), there[1]]), X))
+    assert sorted(found) == [(GPU, CPU), (GPU, "cuda(1)"), ("cuda(1)", CPU), ("cuda(1)", CPU)]
+
+
+def test_constants_are_where_they_are_read() -> None:
+    one = relay.const(np.ones(2, np.float32))
+    body = op.add(op.on_device(op.add(X, one), GPU), op.on_device(one, "cuda(1)"))
+    assert copies(plan(body, X)) == [(GPU, CPU)]
+
+
+def test_devices_without_a_number_are_the_first() -> None:
+    body = op.negative(op.on_device(op.exp(op.on_device(X, "cpu")), "cuda"))
+    assert copies(plan(body, X)) == [(CPU, GPU), (GPU, CPU)]
+    assert PlanDevices("cuda")(module(op.on_device(op.exp(X), GPU), X))["main"].attrs["result_virtual_device"] == GPU
+
+
+def test_a_plan_is_kept() -> None:
+    new = plan(op.on_device(op.exp(X), GPU, constrain_result=True), X)
+    again = PlanDevices("cuda(1)")(new)
+    assert again["main"].attrs == new["main"].attrs and operators(again) == operators(new)
+    with pytest.raises(UnsupportedError, match=r"cpu\(0\) and cuda\(0\): on_device for what comes from elsewhere"):
+        PlanDevices()(new.with_functions({"main": _with_result(new["main"], CPU)}))
+
+
+def _with_result(function: Function, device: str) -> Function:
+    return Function(
+        function.params, function.body, function.ret_type, attrs={**function.attrs, "result_virtual_device": device}
+    )
