@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from relay_hw.interp import InterpreterExecutor
     from relay_hw.ir.module import IRModule
     from relay_hw.runtime.module import Module
-    from relay_hw.runtime.options import CompileOptions
+    from relay_hw.runtime.options import CompileOptions, Machine
     from relay_hw.runtime.vm import VmExecutor
-    from relay_hw.target.base import Target
 
 
 def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
@@ -41,7 +40,7 @@ def bind_params_by_name(func: Function, params: Mapping[str, Any]) -> Function:
 
 def build(
     mod: IRModule,
-    target: HostTarget | Target | str = "llvm",
+    target: Machine | Mapping[str, Machine] = "llvm",
     params: Mapping[str, Any] | None = None,
     device: str | None = None,
     calibration: Mapping[str, Any] | None = None,
@@ -52,6 +51,9 @@ def build(
     `target`: `llvm`, or another target of the host (see `relay_hw.backend.tvm.target`), or `numpy`; all of it then
     runs on the host, in float as it is. `accel`, or `accel:NAME` for another configuration, quantizes `mod` and puts
     onto the accelerator what fits, and so does another machine (`relay_hw.target`), by its name or as an object.
+    A mapping says what computes for each device that `on_device` names, by device (`cuda(0)`) or kind (`cuda`):
+    `{"cpu": "llvm", "ext_dev": "accel"}`. Each operator then runs where `PlanDevices` puts it, on the numbers that it
+    has, and what nothing places runs on `cpu`; an operator that its device cannot run is refused.
     `device`: one of the target's, its usual one by default, such as functional, cycle or rtl; `calibration`, inputs by
     name, samples first, is needed where the network is quantized; `options`: everything else that can be chosen.
     Without TVM installed numpy takes the place of `llvm`. Raises RelayHwError, AccelError.
@@ -61,12 +63,14 @@ def build(
     from relay_hw.quantize.recipes import FLOAT
     from relay_hw.runtime.compile import compile_model
     from relay_hw.runtime.module import Module
-    from relay_hw.runtime.options import USUAL
+    from relay_hw.runtime.options import USUAL, with_devices
     from relay_hw.target.registry import HOST_NAMES, target_names
 
     chosen, text = options or USUAL, str(target)
     name, _, variant = text.partition(":")
-    if not isinstance(target, (str, HostTarget)):
+    if isinstance(target, Mapping):
+        chosen = with_devices(chosen, target)
+    elif not isinstance(target, (str, HostTarget)):
         chosen = replace(chosen, target=target)
     elif name not in HOST_NAMES and name in target_names():
         chosen = replace(chosen, target=name, config=variant or chosen.config)

@@ -66,8 +66,8 @@ class Artifact:
 
     def check_trust(self) -> None:
         """Raise ArtifactError if the build has host code that was neither built here nor declared trusted."""
-        library = self.manifest.library
-        if library is not None and library.functions and not (self.is_sealed or self.trust):
+        library = next((row for row in self.manifest.libraries if row.functions), None)
+        if library is not None and not (self.is_sealed or self.trust):
             raise ArtifactError(
                 f"host library {self.path / library.file} must have been built here by this user, not elsewhere: "
                 "compile the model again, or give --trust (Python: trust=True) if you trust whoever built it"
@@ -75,7 +75,7 @@ class Artifact:
 
     @contextmanager
     def host_code(self) -> Iterator[Path]:
-        """A private folder with the checked files of the host library, so that what was checked is what runs.
+        """A private folder with the checked files of the host libraries, so that what was checked is what runs.
 
         Raises ArtifactError.
         """
@@ -192,7 +192,7 @@ def write_artifact(
         names = sorted(item.name for item in folder.iterdir() if item.name not in UNHASHED)
         manifest = replace(manifest, files={name: file_hash(folder / name) for name in names})
         (folder / MANIFEST).write_bytes(manifest_bytes(manifest))
-        seal = None if manifest.library is None else new_seal(_digest(manifest_to_json(manifest)))
+        seal = None if not manifest.libraries else new_seal(_digest(manifest_to_json(manifest)))
         if seal is not None:
             (folder / SEAL).write_bytes(seal)
     return manifest
@@ -258,7 +258,7 @@ def _read_manifest(file: Path) -> tuple[Manifest, str]:
 def _read_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:
     """Contents of the files that are needed at once, by name; the others are only checked."""
     needed = [WEIGHTS, *(row.program for row in manifest.regions)]
-    listed = [*needed, NETWORK, *manifest.stages, *([manifest.library.file] if manifest.library else [])]
+    listed = [*needed, NETWORK, *manifest.stages, *(library.file for library in manifest.libraries)]
     for name in listed:
         if name not in manifest.files:
             raise ArtifactError(f"{folder / MANIFEST} must list {name} among its files")

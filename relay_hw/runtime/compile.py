@@ -30,10 +30,11 @@ from relay_hw.quantize import Strategy, strategy_values
 from relay_hw.quantize.finite import check_constants
 from relay_hw.quantize.held_back import Kept
 from relay_hw.quantize.plan import RULES
+from relay_hw.quantize.recipes import FLOAT
 from relay_hw.quantize.report import LayerNoise
 from relay_hw.report import Network, Profile, report_files
 from relay_hw.runtime.artifact import NETWORK, WEIGHTS, Artifact, load_artifact, write_artifact
-from relay_hw.runtime.batched import partition
+from relay_hw.runtime.batched import Partitioned, partition
 from relay_hw.runtime.calls import Caller, Calls, outside
 from relay_hw.runtime.first_report import first_report
 from relay_hw.runtime.hosts import compiled_by_tvm, left_to_numpy
@@ -41,6 +42,7 @@ from relay_hw.runtime.kept import with_kept
 from relay_hw.runtime.manifest import HostLibrary, Manifest, TensorInfo
 from relay_hw.runtime.network import lines_by_span, network_of
 from relay_hw.runtime.options import USUAL, CompileOptions
+from relay_hw.runtime.placement import is_placed, place
 from relay_hw.runtime.ports import constant_inputs, inputs_of, outputs_of, single_samples, with_batch
 from relay_hw.runtime.prices import Compiled
 from relay_hw.runtime.quantized import Quantized, quantize_network, settle
@@ -70,6 +72,8 @@ HOST_ONLY = "the build was compiled with --no-accel: compile it without"
 class CompiledModel:
     """A compiled model in memory. `stages`: the module after each step; `regions`: one program each.
 
+    `hosts`: what each host function that is worth it is compiled for.
+
     `kept`: layers that stayed float because their integers lost the signal; `noise`: how far the others are from float
     on samples that were held back from calibration; `warnings`: what looks like a mistake;
     `notes`: what the strategy's training brought, which of its widths bring nothing here, what is missing to be faster.
@@ -78,7 +82,7 @@ class CompiledModel:
     name: str
     target: Target
     strategy: Strategy
-    host_target: HostTarget
+    hosts: Mapping[str, HostTarget]
     stages: Mapping[str, IRModule]
     regions: Mapping[str, Region]
     functions: Mapping[str, FlatFunction]
@@ -112,9 +116,17 @@ class CompiledModel:
     @property
     def host_functions(self) -> tuple[FlatFunction, ...]:
         """Host functions that TVM compiles; they also return the floats that they quantize."""
-        functions = compiled_by_tvm(self.stages[STAGES[-1]], self.functions)
+        functions = [self.functions[name] for name in self.hosts]
         shown = watched({function.name: function for function in functions}, self.layers)
         return tuple(shown[f.name].function if f.name in shown else f for f in functions)
+
+    def _libraries(self) -> dict[HostTarget, list[FlatFunction]]:
+        """What is compiled for each processor or GPU."""
+        found: dict[HostTarget, list[FlatFunction]] = {}
+        for function in self.host_functions:
+            if self.hosts[function.name].kind != NUMPY:
+                found.setdefault(self.hosts[function.name], []).append(function)
+        return found
 
     def _buffers(self) -> dict[str, dict[str, int]]:
         """Bytes of buffers between the segments of each function, with and without reuse."""
@@ -183,9 +195,8 @@ class CompiledModel:
         files |= {WEIGHTS: bytes(pool)} | {name: text.encode() for name, text in stages.items()}
         files[NETWORK] = json.dumps(asdict(network)).encode()
         files |= report_files(first_report(manifest, self.segments, network))
-        host, target = self.host_functions, self.host_target
-        compiles = bool(host) and target.kind != NUMPY
-        build = (lambda folder: _with_library(manifest, host, target, folder)) if compiles else None
+        parts = self._libraries()
+        build = (lambda folder: _with_libraries(manifest, parts, folder)) if parts else None
         write_artifact(Path(path), manifest, files, build)
         return load_artifact(path, trust=True)
 
@@ -207,12 +218,49 @@ def compile_model(
 
     Raises RelayHwError, AccelError: each with one sentence.
     """
-    machine, host, strategy = options.find_target(), options.find_host(), options.find_strategy()
-    is_float, accelerate = options.is_float, options.accelerate
-    settled = settle(strategy, machine, accelerate)
+    machine = options.find_target()
     _check_entry(mod)
-
     imported = InferType()(bind_params(mod, params or {}))
+    if quantized is None and is_placed(imported, options):
+        divided = _placed(imported, options, machine)
+    else:
+        divided = _quantized(imported, options, machine, quantized, calibration, progress)
+    return _assembled(mod, imported, divided, options, progress)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Divided:
+    """A network divided between host and target. `split`: how it became one that computes one sample of a batch;
+    `hosts`: as in `CompiledModel`; `note`: what is missing to be faster, or empty."""
+
+    target: Target
+    simplified: IRModule
+    made: Quantized
+    parts: Partitioned
+    hosts: Mapping[str, HostTarget]
+    split: OneSample | None = None
+    calibration: Calibration | None = None
+    note: str = ""
+
+
+def _placed(imported: IRModule, options: CompileOptions, machine: Target) -> _Divided:
+    """A program among its devices, in the numbers that it has."""
+    placement = place(imported, options, machine)
+    made = Quantized(placement.planned, Strategy(FLOAT))
+    return _Divided(machine, placement.planned, made, placement.partitioned, placement.hosts)
+
+
+def _quantized(
+    imported: IRModule,
+    options: CompileOptions,
+    machine: Target,
+    quantized: IRModule | None,
+    calibration: Calibration | None,
+    progress: Progress,
+) -> _Divided:
+    """A network in integers, or in float where that is the strategy, and what the target takes of it."""
+    host, is_float, accelerate = options.find_host(), options.is_float, options.accelerate
+    settled = settle(options.find_strategy(), machine, accelerate)
     progress.started("simplifying")
     found = one_sample(imported) if accelerate and not is_float and quantized is None else None
     split = found if isinstance(found, OneSample) else None
@@ -235,7 +283,18 @@ def compile_model(
     if isinstance(found, str):
         takes = BatchRules(takes, found)
     split_up = partition(made.mod, takes, None if is_float else RULES, options.batch_calls)
-    partitioned, functions = split_up.mod, split_up.functions
+    functions = {function.name: host for function in compiled_by_tvm(split_up.mod, split_up.functions)}
+    left = left_to_numpy(split_up.mod, split_up.functions)
+    note = left if options.host_target is None and host.kind == NUMPY else ""
+    return _Divided(machine, simplified, made, split_up, functions, split, calibration, note)
+
+
+def _assembled(
+    mod: IRModule, imported: IRModule, divided: _Divided, options: CompileOptions, progress: Progress
+) -> CompiledModel:
+    """The model with programs for the target's part."""
+    machine, made, split, calibration = divided.target, divided.made, divided.split, divided.calibration
+    partitioned, functions = divided.parts.mod, divided.parts.functions
     others = {n: f for n, f in functions.items() if n != "main"}
     on_device = device_functions(partitioned, machine.name)
     caller = Caller(functions["main"], others, _in_segments(partitioned), tuple(on_device), split.batch if split else 1)
@@ -243,20 +302,19 @@ def compile_model(
     calls = caller.calls(inputs, calibration)
     resident = options.resident == "auto"
     # A form stays on the device as a region does that an inference launches once.
-    of_forms = split_up.launched(on_device)
+    of_forms = divided.parts.launched(on_device)
     calls = replace(calls, order=tuple(name for name in calls.order if name not in of_forms))
     launched = (*calls.order, *of_forms)
     request = Request(launched, progress, resident, options.tune, options.cache, options.validate)
     regions = machine.compile(on_device, request) if on_device else {}
 
-    stages: dict[str, IRModule] = dict(zip(STAGES, (imported, simplified, made.mod, partitioned), strict=True))
-    left = left_to_numpy(partitioned, functions) if options.host_target is None and host.kind == NUMPY else ""
+    stages: dict[str, IRModule] = dict(zip(STAGES, (imported, divided.simplified, made.mod, partitioned), strict=True))
     layers = with_kept(machine.layers(partition_records(partitioned), regions), made.kept)
     return CompiledModel(
         name=options.name,
         target=machine,
         strategy=made.strategy,
-        host_target=host,
+        hosts=divided.hosts,
         stages=stages,
         regions=regions,
         functions=others,
@@ -269,8 +327,8 @@ def compile_model(
         kept=made.kept,
         noise=made.noise,
         warnings=(*made.warnings, *constant_inputs(inputs)),
-        notes=(*made.notes, *filter(None, [left])),
-        batched=split_up.batched,
+        notes=(*made.notes, *filter(None, [divided.note])),
+        batched=divided.parts.batched,
     )
 
 
@@ -330,19 +388,27 @@ def _region_info(name: str, program: str, region: Region) -> RegionInfo:
     return RegionInfo(name, program, ports(region.inputs), ports(region.outputs))
 
 
-def _with_library(manifest: Manifest, host: tuple[FlatFunction, ...], target: HostTarget, folder: Path) -> Manifest:
+def _with_libraries(manifest: Manifest, parts: Mapping[HostTarget, Sequence[FlatFunction]], folder: Path) -> Manifest:
     """Compile the host functions into `folder`, and record what loading them needs."""
+    for number, (target, functions) in enumerate(parts.items()):
+        manifest = _with_library(manifest, functions, target, folder, f"host.{number}" if number else "host")
+    return manifest
+
+
+def _with_library(
+    manifest: Manifest, host: Sequence[FlatFunction], target: HostTarget, folder: Path, stem: str
+) -> Manifest:
     from relay_hw.backend.tvm import build_library, library_suffix
 
-    plain = folder / f"host{library_suffix(target)}"
+    plain = folder / f"{stem}{library_suffix(target)}"
     built = build_library(host, plain, target)
     # The system loads a path once a process: another library at the same path would not be seen.
-    file = durable.rename(plain, folder / f"host.{durable.file_hash(plain)[:8]}{plain.suffix}")
+    file = durable.rename(plain, folder / f"{stem}.{durable.file_hash(plain)[:8]}{plain.suffix}")
     pool = ConstantPool()
     packed = {name: flat_to_json(function, pool) for name, function in built.packed.items()}
     library = HostLibrary(file.name, str(target), built.cpu, built.functions, packed)
     layers = tuple(_note_numpy(row, built.left_to_numpy.get(row.function, ())) for row in manifest.layers)
-    return replace(manifest, library=library, layers=layers)
+    return replace(manifest, libraries=(*manifest.libraries, library), layers=layers)
 
 
 def _note_numpy(row: LayerInfo, left: tuple[str, ...]) -> LayerInfo:

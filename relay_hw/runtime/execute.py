@@ -29,6 +29,7 @@ from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.batched import Batch, batches, joined_rows, row_of
 from relay_hw.runtime.calls import outside
 from relay_hw.runtime.feed import Feeds, feed_back, read_steps
+from relay_hw.runtime.manifest import HostLibrary
 from relay_hw.runtime.ports import Samples, joined
 from relay_hw.runtime.result import Launch, Result, Span
 from relay_hw.runtime.watch import watched
@@ -67,8 +68,8 @@ class Executor:
         artifact.check_trust()
         self._artifact = artifact
         self._session = device if device is None or isinstance(device, Session) else _session(artifact, device)
-        self._library: Any = None
-        self._in_library = frozenset(artifact.manifest.library.functions if artifact.manifest.library else ())
+        self._loaded: dict[str, Any] = {}
+        self._in_library = {name: row for row in artifact.manifest.libraries for name in row.functions}
         segments = frozenset(row.function for row in artifact.manifest.layers)
         self._on_device = frozenset(row.name for row in artifact.manifest.regions)
         hosts = {n: f for n, f in artifact.functions.items() if n in segments - self._on_device}
@@ -107,9 +108,9 @@ class Executor:
         rows = self._artifact.manifest
         samples, arrays = read_steps(rows, inputs, feeds, limit)
         count = samples if limit is None else min(limit, samples)
-        if self._in_library:
+        for row in self._in_library.values():
             # Loading TVM is no part of the first function's time.
-            self._tvm()
+            self._library(row)
         begin = time.perf_counter()
         progress.started(_RUNNING, count)
         run = _Run(self, arrays, count, keep_regions, progress)
@@ -162,7 +163,7 @@ class Executor:
         """Run a host function on one sample. Raises InputError if it would quantize NaN or infinity."""
         found = self._watched.get(name)
         if name in self._in_library:
-            value = self._tvm().call(name, args)
+            value = self._library(self._in_library[name]).call(name, args)
         elif name not in self._artifact.functions:
             raise EvalError(f"@{name} must be a function of the build")
         else:
@@ -181,17 +182,16 @@ class Executor:
         function = self._artifact.functions[name]
         return ((self._machine.call(function, args), None) for args in samples)
 
-    def _tvm(self) -> Any:
-        if self._library is None:
+    def _library(self, row: HostLibrary) -> Any:
+        """A library, loaded at its first use."""
+        if row.file not in self._loaded:
             from relay_hw.backend.tvm import BuiltLibrary, load_library
 
-            row = self._artifact.manifest.library
-            assert row is not None
             pool = ConstantPool()
             packed = {name: flat_from_json(entry, pool) for name, entry in row.packed.items()}
             with self._artifact.host_code() as folder:
-                self._library = load_library(folder / row.file, BuiltLibrary(row.cpu, packed))
-        return self._library
+                self._loaded[row.file] = load_library(folder / row.file, BuiltLibrary(row.cpu, packed))
+        return self._loaded[row.file]
 
     @property
     def artifact(self) -> Artifact:

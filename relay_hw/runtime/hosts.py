@@ -57,16 +57,20 @@ def called(function: FlatFunction) -> Iterable[str]:
                 yield node.function
 
 
-def compiled_by_tvm(mod: IRModule, functions: Mapping[str, FlatFunction]) -> tuple[FlatFunction, ...]:
+def compiled_by_tvm(
+    mod: IRModule, functions: Mapping[str, FlatFunction], is_straight: bool = False
+) -> tuple[FlatFunction, ...]:
     """Host functions with more than border operators, on tensors of known shape and of the usual element types.
 
-    Where `main` is no graph, those that are called again and again for little stay with numpy; so do those of fragments
-    with batched forms, whose bits must not depend on how many rows there are.
+    Where `main` is no graph, those that are called again and again for little stay with numpy, unless the fragments of
+    the module are those of a graph (`is_straight`); so do those of fragments with batched forms, whose bits must not
+    depend on how many rows there are.
     """
     batched = {name for row in forms_of(mod) for name in (row.function, row.form) if name in functions}
     alike = {callee for name in batched for callee in called(functions[name])}
     plain = BORDER_OPERATORS | MOVING_OPERATORS
-    least = WORTH_A_CALL if any(FRAGMENT in function.attrs for function in mod.functions.values()) else 0
+    is_repeated = not is_straight and any(FRAGMENT in function.attrs for function in mod.functions.values())
+    least = WORTH_A_CALL if is_repeated else 0
     ours = [name for name in functions if name in mod.functions and name not in alike]
     hosts = [functions[name] for name in ours if mod[name].attrs.get("Compiler") == "host"]
     return tuple(f for f in hosts if not used_operators(f).keys() <= plain and _is_static(f) and _work(f) >= least)

@@ -20,7 +20,7 @@ from relay_hw.target.records import LayerInfo, RegionInfo
 from relay_hw.tensorize.certificate import Certificate
 from relay_hw.transform.batch_fragments import BatchedForm
 
-FORMAT = 9
+FORMAT = 10
 KIND = "relay-hw build"
 Json = Any
 
@@ -64,7 +64,8 @@ class Manifest:
     was asked for; `files`: SHA-256 by file name; `main` and `functions`: flat functions; `calls`: regions in the order
     in which one inference launches them, and `calls_from`: how that is known; `reload_cycles`: of loads that come again
     in each; `proofs`: what programs were proved to compute when they were compiled, none where that was left out;
-    `batched`: functions that compute others for many calls at once.
+    `batched`: functions that compute others for many calls at once; `libraries`: one for each processor or GPU that
+    host functions are compiled for.
     """
 
     model: str
@@ -83,7 +84,7 @@ class Manifest:
     calls_from: str
     reload_cycles: int
     board: str | None = None
-    library: HostLibrary | None = None
+    libraries: tuple[HostLibrary, ...] = ()
     stages: tuple[str, ...] = ()
     memory: Mapping[str, Json] = field(default_factory=dict)
     proofs: tuple[Certificate, ...] = ()
@@ -115,7 +116,6 @@ class Manifest:
 
 def manifest_to_json(manifest: Manifest) -> Json:
     """Plain JSON values."""
-    library = manifest.library
     return {
         "kind": KIND,
         "format": FORMAT,
@@ -136,7 +136,7 @@ def manifest_to_json(manifest: Manifest) -> Json:
         "calls": list(manifest.calls),
         "calls_from": manifest.calls_from,
         "reload_cycles": manifest.reload_cycles,
-        "library": None if library is None else asdict(library),
+        "libraries": [asdict(library) for library in manifest.libraries],
         "stages": list(manifest.stages),
         "memory": dict(manifest.memory),
         "proofs": [asdict(row) for row in manifest.proofs],

@@ -5,13 +5,14 @@ Every option has a default; conflicting ones are refused when the record is crea
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.backend.tvm import usual_host
-from relay_hw.backend.tvm.target import HostTarget, read_host
+from relay_hw.backend.tvm.target import NUMPY, HostTarget, read_host
 from relay_hw.errors import InputError
 from relay_hw.limits import DEFAULT as USUAL_LIMITS
 from relay_hw.limits import Limits
@@ -21,9 +22,14 @@ from relay_hw.support.names import one_of
 from relay_hw.target.accel.rules import NAME as ACCEL
 from relay_hw.target.accel.target import accel_target
 from relay_hw.target.base import Target
-from relay_hw.target.registry import find_target
+from relay_hw.target.registry import HOST_NAMES, find_target, target_names
 
 RESIDENT: Final = ("auto", "off")
+# What computes for a device: a host, or a target by name or as an object.
+Machine = HostTarget | Target | str
+# Kinds of devices as programs name them.
+_PROCESSOR: Final = "cpu"
+EXTERNAL: Final = "ext_dev"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +45,8 @@ class CompileOptions:
     `accelerate`: False keeps every operator on the host, and the build needs no device.
     `host_target`: machine that host functions are compiled for, as in `relay_hw.backend.tvm.target`; `numpy`: none.
     None is `llvm` where TVM is installed, else `numpy`.
+    `devices`: what computes for the devices that a program names, by device (`cuda(0)`) or kind (`cuda`): a machine as
+    in `host_target`, or the name of `target`. By default `cpu` is the host, a GPU its own kind, `ext_dev` the target.
 
     How:
 
@@ -58,6 +66,7 @@ class CompileOptions:
     board: str | None = None
     accelerate: bool = True
     host_target: HostTarget | str | None = None
+    devices: Mapping[str, HostTarget | str] = field(default_factory=dict[str, "HostTarget | str"])
     strategy: Strategy | str = "int8"
     resident: str = "auto"
     batch_calls: int = 1
@@ -109,5 +118,59 @@ class CompileOptions:
         """The machine that host functions are compiled for. Raises InputError."""
         return usual_host() if self.host_target is None else read_host(self.host_target)
 
+    def find_devices(self) -> Mapping[str, HostTarget | None]:
+        """The machine of each device or kind of device, None for the target. Raises InputError."""
+        host, target = self.find_host(), self.find_target().name if self.accelerate else ""
+        if self.devices:
+            return {name: None if value == target else read_host(value) for name, value in self.devices.items()}
+        processor = host if host.kind in ("llvm", NUMPY) else usual_host()
+        found: dict[str, HostTarget | None] = {_PROCESSOR: processor}
+        found |= {} if processor is host else {host.kind: host}
+        return found | ({EXTERNAL: None} if target else {})
+
 
 USUAL: Final = CompileOptions()
+
+
+def with_devices(options: CompileOptions, machines: Mapping[str, Machine]) -> CompileOptions:
+    """`options` for a program on devices: `machines` as `devices`, where `NAME:VARIANT` or an object is the target.
+
+    Without a target nothing is accelerated; without TVM numpy takes the place of `llvm`. Raises InputError for several
+    targets, and for no machine at all.
+    """
+    if not machines:
+        raise InputError("devices must have at least one machine, not none")
+    targets = {machine: None for machine in machines.values() if _is_target(machine)}
+    if len(targets) > 1:
+        raise InputError(f"devices must have one target besides hosts, not {' and '.join(map(_name, targets))}")
+    target = next(iter(targets), None)
+    devices = {device: _plain(machine) for device, machine in machines.items()}
+    match target:
+        case None:
+            return replace(options, devices=devices, accelerate=False)
+        case str():
+            name, _, variant = target.partition(":")
+            return replace(options, target=name, config=variant or options.config, devices=devices)
+        case _:
+            assert not isinstance(target, HostTarget)
+            return replace(options, target=target, devices=devices)
+
+
+def _is_target(machine: Machine) -> bool:
+    if isinstance(machine, str):
+        name = machine.partition(":")[0]
+        return name not in HOST_NAMES and name in target_names()
+    return not isinstance(machine, HostTarget)
+
+
+def _name(machine: Machine) -> str:
+    return machine if isinstance(machine, str) else str(machine) if isinstance(machine, HostTarget) else machine.name
+
+
+def _plain(machine: Machine) -> HostTarget | str:
+    """A machine as an option says it."""
+    if machine == "llvm":
+        return usual_host()
+    if isinstance(machine, HostTarget):
+        return machine
+    return _name(machine).partition(":")[0] if _is_target(machine) else _name(machine)

@@ -7,7 +7,7 @@ the target and `@host_k`, graphs that call them, and `mod.attrs["partition"]`, a
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -20,7 +20,7 @@ from relay_hw.op import with_trait
 from relay_hw.target.base import NO_RULES, PartitionRules, QuantizerRules
 from relay_hw.target.records import PartitionRecord
 from relay_hw.transform.base import Pass
-from relay_hw.transform.fragments import fragments_of
+from relay_hw.transform.fragments import DEVICE, fragments_of
 from relay_hw.transform.graph import dataflow_order, is_op, op_name
 from relay_hw.transform.outline import outline, values_of
 from relay_hw.transform.regions import find_regions
@@ -65,20 +65,29 @@ class PartitionDevice(Pass):
 
     name = "partition-device"
 
-    def __init__(self, target: PartitionRules, rules: QuantizerRules = NO_RULES) -> None:
-        """`rules`: what operators need to be quantized, for the reasons; None if nothing is quantized."""
+    def __init__(
+        self,
+        target: PartitionRules,
+        rules: QuantizerRules = NO_RULES,
+        rules_of: Callable[[Function], PartitionRules] | None = None,
+    ) -> None:
+        """`rules`: what operators need to be quantized, for the reasons; None if nothing is quantized. `rules_of`: by
+        which rules a fragment is split, where not all go by those of `target`."""
         self.target = target
         self.rules = rules
+        self.rules_of = rules_of
 
     def transform(self, mod: IRModule) -> IRModule:
         taken = _Taken({self.target.name: 0, HOST: 0})
         new: dict[str, Function] = {}
         records: list[PartitionRecord] = []
         for name in fragments_of(mod):
-            function, refusals = _inline_refused(mod[name], name, self.target)
-            refusals.update(_refused_fronts(function, name, self.target))
-            split = _Split(self.target, self.rules, refusals, taken).graph(function, name)
-            new |= split[0]
+            target = self.rules_of(mod[name]) if self.rules_of is not None else self.target
+            function, refusals = _inline_refused(mod[name], name, target)
+            refusals.update(_refused_fronts(function, name, target))
+            split = _Split(target, self.rules, refusals, taken).graph(function, name)
+            device = {key: value for key, value in mod[name].attrs.items() if key == DEVICE}
+            new |= {made: copy_with(part, attrs={**part.attrs, **device}) for made, part in split[0].items()}
             records += split[1]
         before = mod.attrs.get("partition", ()) if not new else ()
         return replace(mod.with_functions(new), attrs={**mod.attrs, "partition": tuple(records) or before})

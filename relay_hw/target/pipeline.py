@@ -18,7 +18,12 @@ def partition_pipeline(target: PartitionRules, rules: QuantizerRules = NO_RULES,
     `rules`: what operators need to be quantized, for the reasons of those that stay; None if nothing is quantized.
     `batch_calls`: for how many calls at once each fragment of rows gets a form beside it, none for 1.
     """
-    # An accumulator that two layers scale in their own way belongs to both.
-    shared = EliminateCommonSubexpr(lambda call: dtype_of(call) == "int32")
     forms = [BatchFragments(batch_calls)] if batch_calls > 1 else []
-    return Pipeline([shared, OutlineFragments(), *forms, target.composites(), PartitionDevice(target, rules)])
+    return Pipeline(
+        [share_accumulators(), OutlineFragments(), *forms, target.composites(), PartitionDevice(target, rules)]
+    )
+
+
+def share_accumulators() -> Pass:
+    """A pass by which equal accumulators become one: what two layers scale in their own way belongs to both."""
+    return EliminateCommonSubexpr(lambda call: dtype_of(call) == "int32")

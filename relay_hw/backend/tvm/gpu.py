@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from relay_hw.backend.flat import FlatCall, FlatFunction, FlatInput
+from relay_hw.backend.flat import FlatCall, FlatFunction, FlatInput, used_operators
 from relay_hw.backend.gpu import cuda
 from relay_hw.backend.gpu.plan import Plan, plan_bytes
 from relay_hw.backend.store import ConstantPool
@@ -25,8 +25,9 @@ from relay_hw.support.quote import identifier
 
 # Output channels that threads of one warp compute side by side.
 LANES = 32
-SOURCES = {"cuda": "host.cu", "opencl": "host.cl"}
-BINARY, CONSTANTS = "host.fatbin", "host.constants.bin"
+# What the names of a plan's files end with, behind that of the plan.
+SOURCES = {"cuda": ".cu", "opencl": ".cl"}
+BINARY, CONSTANTS = ".fatbin", ".constants.bin"
 
 
 @dataclass(slots=True)
@@ -56,9 +57,17 @@ def build_gpu(functions: Sequence[FlatFunction], path: Path, target: HostTarget)
     plans = {f.name: gpu_plan.read_function(relax_functions[f.name], launches, pool) for f in taken}
     generate = tvm.get_global_func(f"target.build.{target.kind}")
     source = generate(device, wanted).inspect_source() if len(device.functions) else ""
-    _write(path, Plan(target, SOURCES[target.kind], None, CONSTANTS, plans), source, pool)
+    _write(path, Plan(target, path.stem + SOURCES[target.kind], None, path.stem + CONSTANTS, plans), source, pool)
     packed = dict(sorted(lowered.packed.items()))
     return GpuBuild(packed, {name: ops for name, ops in lowered.operators.items() if ops}, tuple(plans))
+
+
+def without_kernel(functions: Sequence[FlatFunction], target: HostTarget) -> dict[str, tuple[str, ...]]:
+    """By function that a GPU cannot run whole: its operators without a kernel, all where no plan can hold it."""
+    taken = [function for function in functions if _holds(function, target)]
+    names = {function.name for function in taken}
+    whole = {f.name: tuple(used_operators(f)) for f in functions if f.name not in names}
+    return whole | {name: left for name, left in lower(taken, LANES).operators.items() if left}
 
 
 def _write(path: Path, plan: Plan, source: str, pool: ConstantPool) -> None:
@@ -68,8 +77,8 @@ def _write(path: Path, plan: Plan, source: str, pool: ConstantPool) -> None:
     (folder / plan.constants).write_bytes(bytes(pool))
     binary = None
     if plan.target.kind == "cuda" and cuda.find_nvcc() is not None:
-        cuda.compile_source(folder / plan.source, folder / BINARY, plan.target)
-        binary = BINARY
+        binary = path.stem + BINARY
+        cuda.compile_source(folder / plan.source, folder / binary, plan.target)
     path.write_bytes(plan_bytes(Plan(plan.target, plan.source, binary, plan.constants, plan.functions)))
 
 

@@ -73,7 +73,7 @@ def _exchanged(fits: bool, *words: str) -> Attack:
     def listed(row: dict[str, Any]) -> None:
         content = _EXCHANGED if fits else b"what was built"
         row["files"][_LIBRARY] = hashlib.sha256(content).hexdigest()
-        row["library"] = {"file": _LIBRARY, "target": "llvm", "cpu": "", "functions": ["host_0"]}
+        row["libraries"] = [{"file": _LIBRARY, "target": "llvm", "cpu": "", "functions": ["host_0"]}]
 
     def make(folder: Path) -> Deed:
         deed = _rewritten(folder, listed, *words)

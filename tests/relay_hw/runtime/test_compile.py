@@ -203,7 +203,7 @@ def test_without_tvm_numpy_computes_host_operators(tmp_path: Path, monkeypatch: 
     compiled = compile_model(sigmoid_net(), tiny, calibration=CALIBRATION)
     assert compiled.notes == ("numpy computes sigmoid on the host; TVM is faster: pip install 'relay-hw[host]'",)
     artifact = compiled.save(tmp_path / "build")
-    assert artifact.manifest.library is None
+    assert artifact.manifest.libraries == ()
     result = Executor(artifact, None).run(CALIBRATION)
     np.testing.assert_allclose(result.outputs["output"], 1 / (1 + np.exp(-CALIBRATION["x"])), rtol=1e-6)
     # Nothing is said where TVM would have nothing to do, or where numpy was asked for.
