@@ -14,6 +14,7 @@ from relay_hw.op import (
     activation,
     annotation,
     blocks,
+    boxes,
     broadcast,
     casts,
     contraction,
@@ -39,16 +40,21 @@ from relay_hw.op import (
     norm,
     padding,
     patches,
+    placing,
     plain_norm,
     pool,
     qnn,
     qnn_arith,
     qnn_scale,
     reduce,
+    region_align,
     region_pool,
+    resample,
+    resize,
     rows,
     sampling,
     selection,
+    sequences,
     shape,
     signal,
     simulated,
@@ -56,6 +62,7 @@ from relay_hw.op import (
     slices,
     softmax,
     upsampling,
+    vision,
 )
 from relay_hw.op import arange as arange_family
 from relay_hw.op import einsum as einsum_family
@@ -74,9 +81,12 @@ from relay_hw.op.expand import *
 from relay_hw.op.gather import *
 from relay_hw.op.join import *
 from relay_hw.op.layout import *
+from relay_hw.op.placing import *
 from relay_hw.op.reduce import *
 from relay_hw.op.selection import *
+from relay_hw.op.sequences import *
 from relay_hw.op.shape import *
+from relay_hw.op.signal import *
 from relay_hw.op.sizes import *
 from relay_hw.op.slices import *
 from relay_hw.op.sort import *
@@ -121,10 +131,15 @@ FAMILIES: Final = (
     dynamic_shape,
     dynamic_elements,
     selection,
+    sequences,
+    placing,
     einsum_family,
     contraction,
-    image,
+    resample,
+    resize,
     sampling,
+    region_align,
+    boxes,
     patches,
     signal,
     counting,
@@ -165,10 +180,10 @@ __all__ = [
     "patches",
     "qnn",
     "rows",
-    "sampling",
     "selection",
     "signal",
     "simulated",
+    "vision",
     "with_trait",
 ]
 __all__ += annotation.__all__
@@ -183,9 +198,12 @@ __all__ += expand.__all__
 __all__ += gather_family.__all__
 __all__ += join.__all__
 __all__ += layout.__all__
+__all__ += placing.__all__
 __all__ += reduce.__all__
 __all__ += selection.__all__
+__all__ += sequences.__all__
 __all__ += shape.__all__
+__all__ += signal.__all__
 __all__ += sizes.__all__
 __all__ += slices.__all__
 __all__ += sort_family.__all__

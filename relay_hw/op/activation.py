@@ -1,4 +1,4 @@
-"""Activations: relu, leaky_relu, prelu.
+"""Activations: relu, hardswish, leaky_relu, prelu.
 
 Where a function has a kink, its gradient is one of the slopes beside it: 0 for relu at 0.
 """
@@ -32,7 +32,7 @@ from relay_hw.op.gradients.common import (
     ops,
 )
 
-__all__ = ["leaky_relu", "prelu", "relu"]
+__all__ = ["hardswish", "leaky_relu", "prelu", "relu"]
 
 RELU = unary(
     "nn.relu",
@@ -43,6 +43,24 @@ RELU = unary(
 
 
 relu = unary_builder(RELU)
+
+
+def _hardswish_slope(x: Expr, y: Expr, g: Expr) -> Expr:
+    """(2 x + 3) / 6 between -3 and 3."""
+    inner = g * (x * number(1 / 3, x) + number(0.5, x))
+    is_high, is_low = ops().greater_equal(x, number(3, x)), ops().less_equal(x, number(-3, x))
+    return choose(is_high, g, choose(is_low, number(0, x), inner))
+
+
+HARDSWISH = unary(
+    "hardswish",
+    lambda x: x * (np.clip(x + x.dtype.type(3), 0, 6) / x.dtype.type(6)),
+    "x * min(max(x + 3, 0), 6) / 6",
+    slope=_hardswish_slope,
+)
+
+
+hardswish = unary_builder(HARDSWISH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,4 +147,4 @@ def prelu(data: Expr, alpha: Expr, axis: int = 1) -> Call:
     return call(PRELU, (data, alpha), PReluAttrs(axis))
 
 
-OPS = (RELU, LEAKY_RELU, PRELU)
+OPS = (HARDSWISH, RELU, LEAKY_RELU, PRELU)

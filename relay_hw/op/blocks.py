@@ -1,4 +1,4 @@
-"""The operators depth_to_space and space_to_depth.
+"""Blocks of images: depth_to_space and space_to_depth, space_to_batch_nd and batch_to_space_nd.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.dims import dim_floordiv
+from relay_hw.ir.dims import dim_add, dim_floordiv
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
 from relay_hw.ir.types import Dim, TensorType, Type
 from relay_hw.op.base import (
@@ -29,7 +29,7 @@ from relay_hw.op.gradients.common import (
     ops,
 )
 
-__all__ = ["depth_to_space", "space_to_depth"]
+__all__ = ["batch_to_space_nd", "depth_to_space", "space_to_batch_nd", "space_to_depth"]
 
 MODES = ("DCR", "CRD")
 
@@ -147,4 +147,118 @@ def space_to_depth(data: Expr, block_size: int, layout: str = "NCHW", mode: str 
     return call(SPACE_TO_DEPTH, (data,), SubPixelAttrs(block_size, layout, mode))
 
 
-OPS = (DEPTH_TO_SPACE, SPACE_TO_DEPTH)
+@dataclass(frozen=True, slots=True)
+class SpaceToBatchNDAttrs(Attrs):
+    block_shape: tuple[int, ...]
+    paddings: tuple[tuple[int, int], ...]
+    pad_value: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchToSpaceNDAttrs(Attrs):
+    block_shape: tuple[int, ...]
+    crops: tuple[tuple[int, int], ...]
+
+
+def _check_blocks(name: str, block: Sequence[int], widths: Sequence[tuple[int, int]], x: TensorType) -> None:
+    is_fit = 1 <= len(block) == len(widths) < x.rank and min(block) >= 1
+    if not is_fit or any(width < 0 for pair in widths for width in pair):
+        raise TypeCheckError(
+            f"{name} must have a block size and a pair of widths for each spatial axis of {show_shape(x.shape)}, "
+            f"not {tuple(block)} and {tuple(widths)}"
+        )
+
+
+@rule("nn.space_to_batch_nd", 1)
+def _to_batch_type(attrs: SpaceToBatchNDAttrs, x: TensorType) -> Type:
+    name = "nn.space_to_batch_nd"
+    _check_blocks(name, attrs.block_shape, attrs.paddings, x)
+    spatial: list[Dim] = []
+    for size, block, pair in zip(x.shape[1:], attrs.block_shape, attrs.paddings, strict=False):
+        spatial.append(_divided(name, "a padded axis", dim_add(size, sum(pair)), block))
+    return TensorType((product((x.shape[0], *attrs.block_shape)), *spatial, *x.shape[len(spatial) + 1 :]), x.dtype)
+
+
+def _to_batch(attrs: SpaceToBatchNDAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, block = np.asarray(values[0]), attrs.block_shape
+    count = len(block)
+    widths = [(0, 0), *attrs.paddings, *[(0, 0)] * (x.ndim - 1 - count)]
+    x = np.pad(x, widths, constant_values=np.asarray(attrs.pad_value).astype(x.dtype).item())
+    inner = [part for size, step in zip(x.shape[1:], block, strict=False) for part in (size // step, step)]
+    parts = x.reshape(x.shape[0], *inner, *x.shape[count + 1 :])
+    steps, places = range(2, 2 * count + 1, 2), range(1, 2 * count + 1, 2)
+    order = (*steps, 0, *places, *range(2 * count + 1, parts.ndim))
+    found = parts.transpose(order)
+    return found.reshape(-1, *found.shape[count + 1 :])
+
+
+SPACE_TO_BATCH_ND = Op(
+    "nn.space_to_batch_nd",
+    1,
+    _to_batch_type,
+    _to_batch,
+    attrs_type=SpaceToBatchNDAttrs,
+    pattern=FusionPattern.INJECTIVE,
+    gradient=one_argument(
+        lambda call, x, g: ops().nn.batch_to_space_nd(g, call.attrs.block_shape, call.attrs.paddings)
+    ),
+    doc="the elements of padded blocks as samples of their own",
+)
+
+
+def space_to_batch_nd(
+    data: Expr, block_shape: Sequence[int], paddings: Sequence[Sequence[int]], pad_value: float = 0.0
+) -> Call:
+    """`data` padded, with the places in blocks of the axes behind the first as more samples."""
+    widths = tuple((int(before), int(after)) for before, after in paddings)
+    return call(SPACE_TO_BATCH_ND, (data,), SpaceToBatchNDAttrs(tuple(block_shape), widths, float(pad_value)))
+
+
+@rule("nn.batch_to_space_nd", 1)
+def _to_space_nd_type(attrs: BatchToSpaceNDAttrs, x: TensorType) -> Type:
+    name = "nn.batch_to_space_nd"
+    _check_blocks(name, attrs.block_shape, attrs.crops, x)
+    count = 1
+    for step in attrs.block_shape:
+        count *= step
+    spatial = [
+        dim_add(product((size, step)), -sum(pair))
+        for size, step, pair in zip(x.shape[1:], attrs.block_shape, attrs.crops, strict=False)
+    ]
+    if any(isinstance(size, int) and size < 0 for size in spatial):
+        raise TypeCheckError(f"crops of {name} must leave elements, not be {attrs.crops} of {show_shape(x.shape)}")
+    samples = _divided(name, "the first axis", x.shape[0], count)
+    return TensorType((samples, *spatial, *x.shape[len(spatial) + 1 :]), x.dtype)
+
+
+def _to_space_nd(attrs: BatchToSpaceNDAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, block = np.asarray(values[0]), attrs.block_shape
+    count = len(block)
+    parts = x.reshape(*block, -1, *x.shape[1:])
+    pairs = [axis for number in range(count) for axis in (count + 1 + number, number)]
+    whole = parts.transpose(count, *pairs, *range(2 * count + 1, parts.ndim))
+    sizes_now = [size * step for size, step in zip(x.shape[1:], block, strict=False)]
+    whole = whole.reshape(whole.shape[0], *sizes_now, *x.shape[count + 1 :])
+    kept = (slice(first, size - last) for size, (first, last) in zip(sizes_now, attrs.crops, strict=True))
+    return whole[(slice(None), *kept)]
+
+
+BATCH_TO_SPACE_ND = Op(
+    "nn.batch_to_space_nd",
+    1,
+    _to_space_nd_type,
+    _to_space_nd,
+    attrs_type=BatchToSpaceNDAttrs,
+    pattern=FusionPattern.INJECTIVE,
+    gradient=one_argument(lambda call, x, g: ops().nn.space_to_batch_nd(g, call.attrs.block_shape, call.attrs.crops)),
+    doc="samples as the elements of blocks, cropped",
+)
+
+
+def batch_to_space_nd(data: Expr, block_shape: Sequence[int], crops: Sequence[Sequence[int]]) -> Call:
+    """The inverse of space_to_batch_nd: `crops` is what is cut off at both ends of each axis."""
+    widths = tuple((int(before), int(after)) for before, after in crops)
+    return call(BATCH_TO_SPACE_ND, (data,), BatchToSpaceNDAttrs(tuple(block_shape), widths))
+
+
+OPS = (DEPTH_TO_SPACE, SPACE_TO_DEPTH, SPACE_TO_BATCH_ND, BATCH_TO_SPACE_ND)

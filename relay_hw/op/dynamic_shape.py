@@ -25,7 +25,8 @@ from relay_hw.op.base import (
     rule,
     show_shape,
 )
-from relay_hw.op.gradients.common import in_type, ops, zeros
+from relay_hw.op.gradients.common import in_type, nothing, ops
+from relay_hw.op.gradients.common import zeros as zeros_of
 from relay_hw.op.gradients.selection import returned
 from relay_hw.op.shape import reshape_dims
 
@@ -90,7 +91,7 @@ def _reshape(attrs: DynReshapeAttrs, values: Sequence[Array], result: Type) -> A
 def _reshape_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """The adjoint in the data's shape; the shape argument gets none."""
     x, sizes = call.args
-    return ops().reshape_like(adjoint, x), zeros(sizes)
+    return ops().reshape_like(adjoint, x), zeros_of(sizes)
 
 
 RESHAPE = Op(
@@ -196,7 +197,7 @@ def _broadcast(attrs: DynInitAttrs, values: Sequence[Array], result: Type) -> Ar
 def _broadcast_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """The repetitions add up."""
     x, sizes = call.args
-    return ops().collapse_sum_like(adjoint, x), zeros(sizes)
+    return ops().collapse_sum_like(adjoint, x), zeros_of(sizes)
 
 
 BROADCAST_TO = Op(
@@ -234,7 +235,7 @@ def _full_type(attrs: DynInitAttrs, value: TensorType, shape: TensorType) -> Typ
 def _full_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """The value gets the sum."""
     value, sizes = call.args
-    return in_type(ops().sum(adjoint), value, call), zeros(sizes)
+    return in_type(ops().sum(adjoint), value, call), zeros_of(sizes)
 
 
 FULL = Op(
@@ -263,7 +264,7 @@ TILE = Op(
     2,
     _tile_type,
     lambda attrs, values, result: np.tile(values[0], _sizes("dyn.tile", values[1])),
-    gradient=lambda call, adjoint: (returned(call, 0, adjoint), zeros(call.args[1])),
+    gradient=lambda call, adjoint: (returned(call, 0, adjoint), zeros_of(call.args[1])),
     pattern=FusionPattern.BROADCAST,
     traits=MOVES,
     doc="the tensor repeated by run-time counts",
@@ -275,4 +276,29 @@ def tile(data: Expr, reps: Expr) -> Call:
     return call(TILE, (data, reps))
 
 
-OPS = (RESHAPE, SQUEEZE, EXPAND_DIMS, BROADCAST_TO, FULL, TILE)
+def _init(name: str, value: int) -> Op:
+    @rule(name, 1)
+    def relation(attrs: DynInitAttrs, shape: TensorType) -> Type:
+        return TensorType([ANY] * vector_length(name, "shape", shape), attrs.dtype or "float32")
+
+    def reference(attrs: DynInitAttrs, values: Sequence[Array], result: Type) -> Array:
+        return np.full(_sizes(name, values[0]), value, out_type(result).dtype)
+
+    doc = f"a tensor of {value}s of a run-time shape"
+    return Op(name, 1, relation, reference, attrs_type=DynInitAttrs, gradient=nothing, doc=doc)
+
+
+ZEROS, ONES = _init("dyn.zeros", 0), _init("dyn.ones", 1)
+
+
+def zeros(shape: Expr, dtype: str) -> Call:
+    """Zeros in the shape that the vector `shape` says."""
+    return call(ZEROS, (shape,), DynInitAttrs(dtype=dtype))
+
+
+def ones(shape: Expr, dtype: str) -> Call:
+    """Ones in the shape that the vector `shape` says."""
+    return call(ONES, (shape,), DynInitAttrs(dtype=dtype))
+
+
+OPS = (RESHAPE, SQUEEZE, EXPAND_DIMS, BROADCAST_TO, FULL, TILE, ZEROS, ONES)

@@ -1,24 +1,26 @@
-"""Losses: nn.cross_entropy and nn.cross_entropy_with_logits, means over the first axis."""
+"""Losses: nn.cross_entropy, nn.cross_entropy_with_logits, and nn.nll_loss of the numbers of classes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from relay_hw.errors import TypeCheckError
+from relay_hw.errors import EvalError, TypeCheckError
 from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import TensorType, Type
-from relay_hw.op.base import Array, call, rule, same_dim, same_dtype, show_shape
+from relay_hw.op.base import Array, Attrs, call, rule, same_dim, same_dtype, show_shape
 from relay_hw.op.gradients.common import (
     known_type,
     number,
     ops,
     sizes,
+    zeros,
 )
 from relay_hw.op.gradients.selection import size_of
 
-__all__ = ["cross_entropy", "cross_entropy_with_logits"]
+__all__ = ["cross_entropy", "cross_entropy_with_logits", "nll_loss"]
 
 
 def _scaled(call: Call, adjoint: Expr) -> Expr:
@@ -78,4 +80,78 @@ def cross_entropy_with_logits(predictions: Expr, targets: Expr) -> Call:
     return call(CROSS_ENTROPY_WITH_LOGITS, (predictions, targets))
 
 
-OPS = (CROSS_ENTROPY, CROSS_ENTROPY_WITH_LOGITS)
+@dataclass(frozen=True, slots=True)
+class NLLLossAttrs(Attrs):
+    reduction: str = "mean"
+    ignore_index: int = -100
+
+
+@rule("nn.nll_loss", 3)
+def _nll_type(attrs: NLLLossAttrs, predictions: TensorType, targets: TensorType, weights: TensorType) -> Type:
+    same_dtype("nn.nll_loss", predictions, weights)
+    if attrs.reduction not in ("mean", "sum", "none"):
+        raise TypeCheckError(f"the reduction of nn.nll_loss must be mean, sum or none, not {attrs.reduction}")
+    rest = (*predictions.shape[:1], *predictions.shape[2:])
+    is_fit = predictions.rank >= 2 and targets.rank == len(rest) and all(map(same_dim, rest, targets.shape))
+    if not is_fit or weights.rank != 1 or not same_dim(weights.shape[0], predictions.shape[1]):
+        raise TypeCheckError(
+            f"nn.nll_loss must get (N, C, ...), (N, ...) and (C,), "
+            f"not {show_shape(predictions.shape)}, {show_shape(targets.shape)} and {show_shape(weights.shape)}"
+        )
+    if not targets.dtype.startswith(("int", "uint")):
+        raise TypeCheckError(f"the targets of nn.nll_loss must be integers, not {targets.dtype}")
+    return TensorType(targets.shape if attrs.reduction == "none" else (), predictions.dtype)
+
+
+def _nll(attrs: NLLLossAttrs, values: Sequence[Array], result: Type) -> Array:
+    predictions, targets, weights = (np.asarray(value) for value in values)
+    is_used = targets != attrs.ignore_index
+    classes = np.where(is_used, targets, 0).astype(np.int64)
+    if classes.size and not 0 <= int(classes.min()) <= int(classes.max()) < len(weights):
+        raise EvalError(
+            f"the targets of nn.nll_loss must be in [0, {len(weights)}), not {targets.ravel().tolist()[:8]}"
+        )
+    scale = np.where(is_used, weights[classes], 0).astype(predictions.dtype)
+    loss = -np.take_along_axis(predictions, classes[:, None], 1)[:, 0] * scale
+    if attrs.reduction == "none":
+        return loss
+    total = np.sum(loss, dtype=loss.dtype)
+    with np.errstate(all="ignore"):
+        return np.asarray(total / np.sum(scale, dtype=scale.dtype) if attrs.reduction == "mean" else total)
+
+
+def _nll_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """-weight to each prediction at its class, -prediction to the weight; of a mean, over the sum of the weights."""
+    op, (predictions, targets, weights), attrs = ops(), call.args, call.attrs
+    dtype, shape = predictions.tensor_type.dtype, sizes(call, predictions)
+    is_used = op.not_equal(targets, op.const(attrs.ignore_index, targets.tensor_type.dtype))
+    hits = op.one_hot(targets, number(1, predictions), number(0, predictions), shape[1], 1, dtype)
+    hits = hits * op.cast(op.expand_dims(is_used, 1), dtype)
+    scale = hits * (op.expand_dims(weights, 1, len(shape) - 2) if len(shape) > 2 else weights)
+    distance = predictions
+    if attrs.reduction == "mean":
+        adjoint, distance = adjoint / op.sum(scale), predictions + call
+    outer = op.expand_dims(adjoint, 1) if attrs.reduction == "none" else adjoint
+    to_weights = op.negative(op.sum(outer * hits * distance, 1, exclude=True))
+    return op.negative(outer * scale), zeros(targets), to_weights
+
+
+NLL_LOSS = Op(
+    "nn.nll_loss",
+    3,
+    _nll_type,
+    _nll,
+    attrs_type=NLLLossAttrs,
+    gradient=_nll_gradient,
+    doc="-weight * prediction at the class of each sample; their mean, their sum or all",
+)
+
+
+def nll_loss(
+    predictions: Expr, targets: Expr, weights: Expr, reduction: str = "mean", ignore_index: int = -100
+) -> Call:
+    """The loss of logarithms `predictions` (N, C, ...) at classes `targets`; class `ignore_index` does not count."""
+    return call(NLL_LOSS, (predictions, targets, weights), NLLLossAttrs(reduction, ignore_index))
+
+
+OPS = (CROSS_ENTROPY, CROSS_ENTROPY_WITH_LOGITS, NLL_LOSS)

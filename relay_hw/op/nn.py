@@ -11,6 +11,7 @@ from relay_hw.op import (
     loss,
     norm,
     padding,
+    patches,
     plain_norm,
     pool,
     region_pool,
@@ -27,6 +28,7 @@ from relay_hw.op.flatten import *
 from relay_hw.op.loss import *
 from relay_hw.op.norm import *
 from relay_hw.op.padding import *
+from relay_hw.op.patches import *
 from relay_hw.op.plain_norm import *
 from relay_hw.op.pool import *
 from relay_hw.op.region_pool import *
@@ -43,6 +45,7 @@ __all__ += flatten.__all__
 __all__ += loss.__all__
 __all__ += norm.__all__
 __all__ += padding.__all__
+__all__ += patches.__all__
 __all__ += plain_norm.__all__
 __all__ += pool.__all__
 __all__ += region_pool.__all__

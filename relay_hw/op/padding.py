@@ -1,4 +1,4 @@
-"""Padding operators: nn.pad, nn.mirror_pad."""
+"""Padding operators: nn.pad, nn.mirror_pad, and nn.dilate between elements."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.dims import dim_add
+from relay_hw.ir.dims import dim_add, dim_mul
 from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern, Op, Solver
-from relay_hw.ir.types import TensorType, Type
+from relay_hw.ir.types import Dim, TensorType, Type
 from relay_hw.op.base import (
     KEEPS_AXES,
     MOVES,
@@ -35,7 +35,7 @@ from relay_hw.op.gradients.common import (
 )
 from relay_hw.op.gradients.selection import returned
 
-__all__ = ["mirror_pad", "pad"]
+__all__ = ["dilate", "mirror_pad", "pad"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,4 +160,56 @@ def mirror_pad(data: Expr, pad_width: Sequence[Sequence[int]], mode: str = "SYMM
     return call(MIRROR_PAD, (data,), MirrorPadAttrs(freeze(tuple(pad_width)), mode))
 
 
-OPS = (PAD, MIRROR_PAD)
+@dataclass(frozen=True, slots=True)
+class DilateAttrs(Attrs):
+    strides: tuple[int, ...]
+    dilation_value: float = 0.0
+
+
+@rule("nn.dilate", 1)
+def _dilate_type(attrs: DilateAttrs, x: TensorType) -> Type:
+    if len(attrs.strides) != x.rank or any(step < 1 for step in attrs.strides):
+        raise TypeCheckError(
+            f"strides of nn.dilate must be at least 1, one for each of {x.rank} axes, not {attrs.strides}"
+        )
+    sizes_now = [dim if dim == 0 else dim_add(dim_mul(dim_add(dim, -1), step), 1) for dim, step in _steps(attrs, x)]
+    return TensorType(sizes_now, x.dtype)
+
+
+def _steps(attrs: DilateAttrs, x: TensorType) -> list[tuple[Dim, int]]:
+    return list(zip(x.shape, attrs.strides, strict=True))
+
+
+def _dilate(attrs: DilateAttrs, values: Sequence[Array], result: Type) -> Array:
+    x = np.asarray(values[0])
+    shape = [max((size - 1) * step + 1, 0) for size, step in zip(x.shape, attrs.strides, strict=True)]
+    found = np.full(shape, np.asarray(attrs.dilation_value).astype(x.dtype))
+    found[tuple(slice(None, None, step) for step in attrs.strides)] = x
+    return found
+
+
+def _undilated(attrs: DilateAttrs, value: Expr) -> Expr:
+    """The elements between which others lie."""
+    rank = len(attrs.strides)
+    return ops().strided_slice(value, (0,) * rank, (np.iinfo(np.int32).max,) * rank, attrs.strides)
+
+
+DILATE = Op(
+    "nn.dilate",
+    1,
+    _dilate_type,
+    _dilate,
+    attrs_type=DilateAttrs,
+    pattern=FusionPattern.INJECTIVE,
+    gradient=one_argument(lambda call, x, g: _undilated(call.attrs, g)),
+    traits=KEEPS_AXES,
+    doc="the elements apart by strides, with one value between them",
+)
+
+
+def dilate(data: Expr, strides: Sequence[int], dilation_value: float = 0.0) -> Call:
+    """`data` with its elements `strides` apart along each axis and `dilation_value` between them."""
+    return call(DILATE, (data,), DilateAttrs(tuple(strides), float(dilation_value)))
+
+
+OPS = (PAD, MIRROR_PAD, DILATE)

@@ -1,4 +1,4 @@
-"""Operators that ONNX has and Relay lacks: col2im and deformable convolution.
+"""Operators on windows of images: onnx.col2im, and deformable convolution as ONNX and as Relay have it.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """
@@ -13,12 +13,30 @@ import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError
 from relay_hw.ir.expr import Call, Constant, Expr, Op
-from relay_hw.ir.types import ANY, TensorType, Type
-from relay_hw.op.base import Array, Attrs, call, out_type, rule, same_dtype, window_size
+from relay_hw.ir.types import ANY, Dim, TensorType, Type
+from relay_hw.op.base import (
+    Array,
+    Attrs,
+    Ints,
+    call,
+    full_padding,
+    out_type,
+    permutation,
+    product,
+    rule,
+    same_dim,
+    same_dtype,
+    show,
+    split_padding,
+    spread,
+    window_size,
+)
 from relay_hw.op.dynamic_shape import numbers, vector_length
 from relay_hw.op.gradients.accumulate import by_expansion
-from relay_hw.op.gradients.common import ops, reshaped, sizes, zeros
+from relay_hw.op.gradients.common import moved, ops, reshaped, sizes, zeros
 from relay_hw.op.gradients.selection import places_of
+
+__all__ = ["deformable_conv2d"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,24 +159,27 @@ def _bilinear(image: Array, y: Array, x: Array) -> Array:
     return total
 
 
+def _places(attrs: DeformAttrs, offset: Array, kernel: Sequence[int]) -> tuple[Array, Array]:
+    """(y, x) of every tap: (N, offset groups, kernel elements, rows, columns)."""
+    count, _, *out = offset.shape
+    shifts = offset.reshape(count, attrs.offset_groups, -1, 2, *out)
+    y, x = (_grid(attrs, axis, kernel, out) + shifts[:, :, :, axis] for axis in (0, 1))
+    return y, x
+
+
 def _deform_conv(attrs: DeformAttrs, values: Sequence[Array], result: Type) -> Array:
     x, weight, offset, mask = (np.asarray(value).astype(np.float64) for value in values)
     count, _, rows, columns = offset.shape
     kernel = weight.shape[2:]
     area, groups = kernel[0] * kernel[1], attrs.offset_groups
-    shifts = offset.reshape(count, groups, area, 2, rows, columns)
+    places = _places(attrs, offset, kernel)
     masks = mask.reshape(count, groups, area, rows, columns)
-    grid_y = np.arange(rows)[:, None] * attrs.strides[0] - attrs.padding[0]
-    grid_x = np.arange(columns)[None, :] * attrs.strides[1] - attrs.padding[1]
     channels, share = x.shape[1], x.shape[1] // groups
     taps = np.zeros((count, channels, area, rows, columns))
-    for image in range(count):
-        for group in range(groups):
-            part = slice(group * share, (group + 1) * share)
-            for number, (ky, kx) in enumerate(np.ndindex(*kernel)):
-                y = grid_y + ky * attrs.dilation[0] + shifts[image, group, number, 0]
-                x_at = grid_x + kx * attrs.dilation[1] + shifts[image, group, number, 1]
-                taps[image, part, number] = _bilinear(x[image, part], y, x_at) * masks[image, group, number]
+    for image, group in np.ndindex(count, groups):
+        part = slice(group * share, (group + 1) * share)
+        sampled = _bilinear(x[image, part], *(one[image, group] for one in places))
+        taps[image, part] = sampled * masks[image, group]
     wide = taps.reshape(count, attrs.groups, channels // attrs.groups * area, rows, columns)
     rows_of = weight.reshape(attrs.groups, weight.shape[0] // attrs.groups, -1)
     value = np.einsum("ngkhw,gok->ngohw", wide, rows_of)
@@ -239,4 +260,139 @@ def deform_conv(data: Expr, weight: Expr, offset: Expr, mask: Expr, attrs: Defor
     return call(DEFORM_CONV, (data, weight, offset, mask), attrs)
 
 
-OPS = (COL2IM, DEFORM_CONV)
+@dataclass(frozen=True, slots=True)
+class DeformableConv2DAttrs(Attrs):
+    strides: tuple[int, ...] = (1, 1)
+    padding: tuple[int, ...] = (0, 0)
+    dilation: tuple[int, ...] = (1, 1)
+    deformable_groups: int = 1
+    groups: int = 1
+    channels: int | None = None
+    kernel_size: tuple[int, ...] | None = None
+    data_layout: str = "NCHW"
+    kernel_layout: str = "OIHW"
+    out_layout: str = ""
+    out_dtype: str | None = None
+
+
+_DEFORMABLE = "nn.deformable_conv2d"
+
+
+def _known(size: Dim) -> int:
+    """A size of the kernel. Raises TypeCheckError while only run time knows it."""
+    if not isinstance(size, int):
+        raise TypeCheckError(f"the kernel of {_DEFORMABLE} must have a known size, not {size}")
+    return size
+
+
+def _check_deformable(attrs: DeformableConv2DAttrs) -> None:
+    """Raise TypeCheckError for attributes that fit no convolution."""
+    if attrs.out_layout not in ("", attrs.data_layout):
+        raise TypeCheckError(f"out_layout of {_DEFORMABLE} must be {attrs.data_layout}, not {attrs.out_layout}")
+    pairs = (*attrs.strides, *attrs.dilation)
+    if len(attrs.strides) != 2 or len(attrs.dilation) != 2 or min(*pairs, attrs.groups, attrs.deformable_groups) < 1:
+        raise TypeCheckError(
+            f"strides, dilation and groups of {_DEFORMABLE} must be at least 1, "
+            f"not {attrs.strides}, {attrs.dilation}, {attrs.groups} and {attrs.deformable_groups}"
+        )
+
+
+@rule(_DEFORMABLE, 3)
+def _deformable_type(attrs: DeformableConv2DAttrs, x: TensorType, offset: TensorType, weight: TensorType) -> Type:
+    _check_deformable(attrs)
+    order = permutation(_DEFORMABLE, attrs.data_layout, "NCHW")
+    kernel_order = permutation(_DEFORMABLE, attrs.kernel_layout, "OIHW")
+    same_dtype(_DEFORMABLE, x, offset, weight)
+    if any(ty.rank != 4 for ty in (x, offset, weight)):
+        raise TypeCheckError(f"{_DEFORMABLE} must get three tensors of 4 axes, not {x}, {offset} and {weight}")
+    count, channels, *image = (x.shape[axis] for axis in order)
+    units, share, *kernel = (weight.shape[axis] for axis in kernel_order)
+    before, after = split_padding(_DEFORMABLE, attrs.padding, 2)
+    rows = zip(image, kernel, attrs.strides, before, after, attrs.dilation, strict=True)
+    windows = [window_size(size, _known(k), s, b, a, d) for size, k, s, b, a, d in rows]
+    pairs = 2 * attrs.deformable_groups * _known(product(kernel))
+    wanted = [count, pairs, *windows]
+    if not all(same_dim(offset.shape[axis], size) for axis, size in zip(order, wanted, strict=True)):
+        raise TypeCheckError(
+            f"the offset of {_DEFORMABLE} must have {pairs} channels of {windows[0]} x {windows[1]}, not {show(offset)}"
+        )
+    inner = share * attrs.groups if isinstance(share, int) else share
+    if not same_dim(inner, channels) or (isinstance(channels, int) and channels % attrs.deformable_groups):
+        raise TypeCheckError(f"the weight of {_DEFORMABLE} must fit {channels} channels in groups, not {show(weight)}")
+    sizes = dict(zip("NCHW", (count, units, *windows), strict=True))
+    return TensorType([sizes[letter] for letter in attrs.data_layout], attrs.out_dtype or x.dtype)
+
+
+def _shared(attrs: DeformableConv2DAttrs) -> DeformAttrs:
+    """The same in ONNX's words."""
+    before, after = split_padding(_DEFORMABLE, attrs.padding, 2)
+    return DeformAttrs(attrs.strides, attrs.dilation, (*before, *after), attrs.groups, attrs.deformable_groups)
+
+
+def _deformable(attrs: DeformableConv2DAttrs, values: Sequence[Array], result: Type) -> Array:
+    order = permutation(_DEFORMABLE, attrs.data_layout, "NCHW")
+    x, offset = (np.asarray(value).transpose(order) for value in values[:2])
+    weight = np.asarray(values[2]).transpose(permutation(_DEFORMABLE, attrs.kernel_layout, "OIHW"))
+    shared = _shared(attrs)
+    # ONNX weighs taps that lie less than a pixel outside; here they are 0.
+    y, x_at = _places(shared, offset.astype(np.float64), weight.shape[2:])
+    mask = (y >= 0) & (y < x.shape[2]) & (x_at >= 0) & (x_at < x.shape[3])
+    found = _deform_conv(shared, (x, weight, offset, mask), result)
+    return found.transpose(permutation(_DEFORMABLE, "NCHW", attrs.data_layout))
+
+
+def _deformable_expr(attrs: DeformableConv2DAttrs, x: Expr, offset: Expr, weight: Expr) -> Expr:
+    """The same by ONNX's operator, whose mask is 0 for taps outside."""
+    op, order = ops(), permutation(_DEFORMABLE, attrs.data_layout, "NCHW")
+    kernel_order = permutation(_DEFORMABLE, attrs.kernel_layout, "OIHW")
+    image, out = ([one.tensor_type.static_shape[axis] for axis in order] for one in (x, offset))
+    kernel = [weight.tensor_type.static_shape[axis] for axis in kernel_order[2:]]
+    shared = _shared(attrs)
+    shifts = reshaped(moved(offset, order), (out[0], attrs.deformable_groups, prod(kernel), 2, *out[2:]))
+    inside = None
+    for axis in (0, 1):
+        start = Constant(_grid(shared, axis, kernel, out[2:]))
+        place = op.cast(op.take(shifts, op.const(axis, "int64"), 3), "float64") + start
+        is_inner = _is_inside(place, image[2 + axis])
+        inside = is_inner if inside is None else op.logical_and(inside, is_inner)
+    mask = reshaped(op.cast_like(inside, x), (out[0], out[1] // 2, *out[2:]))
+    found = deform_conv(moved(x, order), moved(weight, kernel_order), moved(offset, order), mask, shared)
+    return moved(found, permutation(_DEFORMABLE, "NCHW", attrs.data_layout))
+
+
+DEFORMABLE_CONV2D = Op(
+    _DEFORMABLE,
+    3,
+    _deformable_type,
+    _deformable,
+    attrs_type=DeformableConv2DAttrs,
+    gradient=by_expansion(_deformable_expr),
+    doc="convolution whose kernel elements are displaced by offsets",
+)
+
+
+def deformable_conv2d(
+    data: Expr,
+    offset: Expr,
+    weight: Expr,
+    strides: Ints = (1, 1),
+    padding: Ints = (0, 0),
+    dilation: Ints = (1, 1),
+    deformable_groups: int = 1,
+    groups: int = 1,
+    channels: int | None = None,
+    kernel_size: Ints | None = None,
+    data_layout: str = "NCHW",
+    kernel_layout: str = "OIHW",
+    out_layout: str = "",
+    out_dtype: str | None = None,
+) -> Call:
+    """Convolution of `data` whose taps are moved by the (y, x) pairs in `offset`."""
+    attrs = DeformableConv2DAttrs(
+        spread(strides, 2), full_padding(padding, 2), spread(dilation, 2), deformable_groups, groups, channels,
+        None if kernel_size is None else spread(kernel_size, 2), data_layout, kernel_layout, out_layout, out_dtype,
+    )  # fmt: skip
+    return call(DEFORMABLE_CONV2D, (data, offset, weight), attrs)
+
+
+OPS = (COL2IM, DEFORM_CONV, DEFORMABLE_CONV2D)

@@ -1,4 +1,4 @@
-"""Sampling of images at real places: the operator image.grid_sample.
+"""Sampling of images at real places: image.grid_sample, image.affine_grid.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """
@@ -13,13 +13,13 @@ from typing import Final
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, Op
+from relay_hw.ir.expr import Call, Constant, Expr, Op
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import Array, Attrs, call, out_type, rule, same_dim
 from relay_hw.op.gradients.accumulate import by_expansion
 from relay_hw.op.gradients.common import ops
 from relay_hw.op.gradients.selection import places_of, size_of
-from relay_hw.op.image import cubic
+from relay_hw.op.resample import cubic
 
 _ALPHA: Final = -0.75
 
@@ -249,4 +249,51 @@ def grid_sample(
     return call(GRID_SAMPLE, (data, grid), GridSampleAttrs(method, layout, padding_mode, align_corners))
 
 
-OPS = (GRID_SAMPLE,)
+@dataclass(frozen=True, slots=True)
+class AffineGridAttrs(Attrs):
+    target_shape: tuple[int, ...]
+
+
+@rule("image.affine_grid", 1)
+def _affine_type(attrs: AffineGridAttrs, x: TensorType) -> Type:
+    if x.rank != 3 or not same_dim(x.shape[1], 2) or not same_dim(x.shape[2], 3):
+        raise TypeCheckError(f"image.affine_grid must get matrices (N, 2, 3), not {x}")
+    if len(attrs.target_shape) != 2 or min(attrs.target_shape) < 2:
+        raise TypeCheckError(
+            f"the target_shape of image.affine_grid must be two sizes from 2 on, not {attrs.target_shape}"
+        )
+    return TensorType((x.shape[0], 2, *attrs.target_shape), x.dtype)
+
+
+def _pixels(attrs: AffineGridAttrs) -> Array:
+    """(x, y, 1) of every pixel."""
+    rows, columns = (np.linspace(-1, 1, size) for size in attrs.target_shape)
+    y, x = np.meshgrid(rows, columns, indexing="ij")
+    return np.stack([x, y, np.ones_like(x)])
+
+
+def _affine_grid(attrs: AffineGridAttrs, values: Sequence[Array], result: Type) -> Array:
+    return np.einsum("nij,jhw->nihw", np.asarray(values[0]), _pixels(attrs)).astype(out_type(result).dtype)
+
+
+def _affine_expr(attrs: AffineGridAttrs, x: Expr) -> Expr:
+    return ops().einsum([x, Constant(_pixels(attrs).astype(x.tensor_type.dtype))], "nij,jhw->nihw")
+
+
+AFFINE_GRID = Op(
+    "image.affine_grid",
+    1,
+    _affine_type,
+    _affine_grid,
+    attrs_type=AffineGridAttrs,
+    gradient=by_expansion(_affine_expr),
+    doc="coordinates of every pixel in [-1, 1], x first, times the matrix of its image",
+)
+
+
+def affine_grid(data: Expr, target_shape: Sequence[int]) -> Call:
+    """The grid (N, 2, rows, columns) for grid_sample that the matrices `data` stand for."""
+    return call(AFFINE_GRID, (data,), AffineGridAttrs(tuple(target_shape)))
+
+
+OPS = (GRID_SAMPLE, AFFINE_GRID)

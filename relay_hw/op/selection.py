@@ -1,4 +1,4 @@
-"""Selection operators: argwhere, trilu, reverse_sequence, unique, non_max_suppression.
+"""Selection operators: argwhere, trilu, reverse_sequence, unique.
 
 In: types, attributes, arrays. Out: types (`?` for how many are found), arrays, `Call` nodes.
 """
@@ -31,7 +31,7 @@ from relay_hw.op.gradients.common import (
     zeros,
 )
 
-__all__ = ["argwhere", "reverse_sequence", "trilu"]
+__all__ = ["argwhere", "reverse_sequence", "trilu", "unique"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,9 @@ class ReverseSequenceAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class UniqueAttrs(Attrs):
+class UniqueSlicesAttrs(Attrs):
     axis: int | None = None
     sorted: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class BoxAttrs(Attrs):
-    center_point_box: bool = False
 
 
 ARGWHERE = Op(
@@ -155,8 +150,14 @@ def reverse_sequence(data: Expr, seq_lengths: Expr, seq_axis: int = 1, batch_axi
     return call(REVERSE_SEQUENCE, (data, seq_lengths), ReverseSequenceAttrs(seq_axis, batch_axis))
 
 
+@dataclass(frozen=True, slots=True)
+class UniqueAttrs(Attrs):
+    sorted: bool = True
+    return_counts: bool = False
+
+
 @rule("onnx.unique", 1)
-def _unique_type(attrs: UniqueAttrs, x: TensorType) -> Type:
+def _slices_type(attrs: UniqueSlicesAttrs, x: TensorType) -> Type:
     if attrs.axis is None:
         shape = (ANY,)
     else:
@@ -165,7 +166,7 @@ def _unique_type(attrs: UniqueAttrs, x: TensorType) -> Type:
     return TupleType([TensorType(shape, x.dtype), *(TensorType((ANY,), "int64") for _ in range(3))])
 
 
-def _unique(attrs: UniqueAttrs, values: Sequence[Array], result: Type) -> tuple[Array, ...]:
+def _unique_slices(attrs: UniqueSlicesAttrs, values: Sequence[Array], result: Type) -> tuple[Array, ...]:
     x = np.asarray(values[0])
     found, first, inverse, counts = np.unique(
         x, return_index=True, return_inverse=True, return_counts=True, axis=attrs.axis
@@ -180,93 +181,74 @@ def _unique(attrs: UniqueAttrs, values: Sequence[Array], result: Type) -> tuple[
     return found, first.astype(np.int64), inverse.astype(np.int64), counts.astype(np.int64)
 
 
-def _unique_expr(attrs: UniqueAttrs, x: Expr) -> Expr:
+def _slices_expr(attrs: UniqueSlicesAttrs, x: Expr) -> Expr:
     """The elements are those at the first places."""
-    found = unique(x, attrs.axis, attrs.sorted)
+    found = unique_slices(x, attrs.axis, attrs.sorted)
     first, inverse, counts = (TupleGetItem(found, at) for at in (1, 2, 3))
     return Tuple([ops().take(x, first, attrs.axis), first, inverse, counts])
 
 
-UNIQUE = Op(
+UNIQUE_SLICES = Op(
     "onnx.unique",
+    1,
+    _slices_type,
+    _unique_slices,
+    attrs_type=UniqueSlicesAttrs,
+    gradient=by_expansion(_slices_expr),
+    doc="unique elements or slices, their first indices, inverse indices and counts",
+)
+
+
+def unique_slices(data: Expr, axis: int | None = None, sorted: bool = True) -> Call:
+    """(elements, first places, inverse, counts), sorted or as they come; slices along `axis`, else single elements."""
+    return call(UNIQUE_SLICES, (data,), UniqueSlicesAttrs(axis, sorted))
+
+
+@rule("unique", 1)
+def _unique_type(attrs: UniqueAttrs, x: TensorType) -> Type:
+    if x.rank != 1:
+        raise TypeCheckError(f"unique must get a vector, not {show_shape(x.shape)}")
+    places = TensorType(x.shape, "int32")
+    fields = [x, places, places, TensorType((1,), "int32")]
+    return TupleType([*fields, places] if attrs.return_counts else fields)
+
+
+def _unique(attrs: UniqueAttrs, values: Sequence[Array], result: Type) -> tuple[Array, ...]:
+    x = np.asarray(values[0])
+    found, first, inverse, counts = _unique_slices(UniqueSlicesAttrs(None, attrs.sorted), [x], result)
+    behind = (0, len(x) - len(found))
+    rows = [np.pad(part, behind).astype(np.int32) for part in (first, counts)]
+    fields = np.pad(found, behind), rows[0], inverse.astype(np.int32), np.array([len(found)], np.int32)
+    return (*fields, rows[1]) if attrs.return_counts else fields
+
+
+def _unique_expr(attrs: UniqueAttrs, x: Expr) -> Expr:
+    """The elements are those at the first places, as many as there are."""
+    op, found = ops(), unique(x, attrs.sorted, attrs.return_counts)
+    first, count = TupleGetItem(found, 1), TupleGetItem(found, 3)
+    is_element = op.less(op.arange(op.cast(op.ndarray_size(x), "int32"), dtype="int32"), count)
+    picked = op.take(x, first, 0)
+    rest = [TupleGetItem(found, at) for at in range(1, 5 if attrs.return_counts else 4)]
+    return Tuple([op.where(is_element, picked, op.zeros_like(picked)), *rest])
+
+
+UNIQUE = Op(
+    "unique",
     1,
     _unique_type,
     _unique,
     attrs_type=UniqueAttrs,
     gradient=by_expansion(_unique_expr),
-    doc="unique elements or slices, their first indices, inverse indices and counts",
+    doc="the different elements of a vector, zeros behind them, and how many there are",
 )
 
 
-def unique(data: Expr, axis: int | None = None, sorted: bool = True) -> Call:
-    """(elements, first places, inverse, counts), sorted or as they come; slices along `axis`, else single elements."""
-    return call(UNIQUE, (data,), UniqueAttrs(axis, sorted))
+def unique(data: Expr, is_sorted: bool = True, return_counts: bool = False) -> Call:
+    """(elements, first places, inverse, their number) of a vector, and with `return_counts` how often each is there.
+
+    Elements are sorted, or in the order in which they come; all tensors but the number are as long as `data`.
+    """
+    return call(UNIQUE, (data,), UniqueAttrs(is_sorted, return_counts))
 
 
-@rule("onnx.non_max_suppression", 5)
-def _boxes_type(
-    attrs: BoxAttrs, boxes: TensorType, scores: TensorType, count: TensorType, iou: TensorType, least: TensorType
-) -> Type:
-    if boxes.rank != 3 or scores.rank != 3 or not same_dim(boxes.shape[2], 4):
-        raise TypeCheckError(f"boxes and scores must be (N, B, 4) and (N, C, B), not {boxes} and {scores}")
-    return TensorType((ANY, 3), "int64")
-
-
-def _corners(boxes: Array, center: bool) -> Array:
-    """y1, x1, y2, x2 with the smaller ones first; of given centers and sizes, or of any two opposite corners."""
-    if center:
-        middle, half = boxes[:, :2], boxes[:, 2:] / 2
-        return np.concatenate([(middle - half)[:, ::-1], (middle + half)[:, ::-1]], axis=1)
-    first, second = boxes[:, :2], boxes[:, 2:]
-    return np.concatenate([np.minimum(first, second), np.maximum(first, second)], axis=1)
-
-
-def overlap(box: Array, others: Array) -> Array:
-    """Intersection over union of one box and others, all as y1, x1, y2, x2."""
-    sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
-    common = np.prod(np.maximum(sides, 0), axis=1)
-    areas = np.prod(others[:, 2:] - others[:, :2], axis=1)
-    union = np.prod(box[2:] - box[:2]) + areas - common
-    return np.divide(common, union, out=np.zeros_like(common), where=union > 0)
-
-
-def _kept(boxes: Array, scores: Array, count: int, iou: float, least: float) -> list[int]:
-    order = [int(at) for at in np.argsort(-scores, kind="stable") if scores[at] > least]
-    kept: list[int] = []
-    for at in order:
-        if len(kept) >= count:
-            break
-        if not kept or np.all(overlap(boxes[at], boxes[kept]) <= iou):
-            kept.append(at)
-    return kept
-
-
-def _non_max_suppression(attrs: BoxAttrs, values: Sequence[Array], result: Type) -> Array:
-    boxes, scores, count, iou, least = (np.asarray(value) for value in values)
-    rows: list[tuple[int, int, int]] = []
-    for batch in range(boxes.shape[0]):
-        corners = _corners(boxes[batch], attrs.center_point_box)
-        for group in range(scores.shape[1]):
-            limits = int(np.ravel(count)[0]), float(np.ravel(iou)[0]), float(np.ravel(least)[0])
-            rows += [(batch, group, at) for at in _kept(corners, scores[batch, group], *limits)]
-    return np.array(rows, np.int64).reshape(-1, 3)
-
-
-NON_MAX_SUPPRESSION = Op(
-    "onnx.non_max_suppression",
-    5,
-    _boxes_type,
-    _non_max_suppression,
-    attrs_type=BoxAttrs,
-    doc="rows (batch, class, box) of the best boxes, without those that overlap a better one of their class too much",
-)
-
-
-def non_max_suppression(
-    boxes: Expr, scores: Expr, count: Expr, iou: Expr, least: Expr, center_point_box: bool = False
-) -> Call:
-    """The boxes kept: at most `count` a class, overlap at most `iou`, score above `least`."""
-    return call(NON_MAX_SUPPRESSION, (boxes, scores, count, iou, least), BoxAttrs(center_point_box))
-
-
-OPS = (ARGWHERE, TRILU, REVERSE_SEQUENCE, UNIQUE, NON_MAX_SUPPRESSION)
+OPS = (ARGWHERE, TRILU, REVERSE_SEQUENCE, UNIQUE_SLICES, UNIQUE)

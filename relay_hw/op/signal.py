@@ -1,4 +1,4 @@
-"""Fourier transforms: Relay's dft, and ONNX's with run-time sizes and axes.
+"""Fourier transforms: Relay's dft and stft, and ONNX's with run-time sizes and axes.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """
@@ -14,11 +14,13 @@ from relay_hw.errors import EvalError, TypeCheckError
 from relay_hw.ir.expr import Call, Expr, Op, TupleGetItem
 from relay_hw.ir.types import ANY, TensorType, TupleType, Type
 from relay_hw.op import dynamic_elements, dynamic_shape
-from relay_hw.op.base import Array, Attrs, call, const, out_type, rule, same_dtype, show
+from relay_hw.op.base import Array, Attrs, call, const, out_type, rule, same_dim, same_dtype, show, window_size
 from relay_hw.op.dynamic_shape import numbers
 from relay_hw.op.gradients.accumulate import by_expansion
 from relay_hw.op.gradients.common import ops, zeros
 from relay_hw.op.gradients.selection import places_of, size_of
+
+__all__ = ["dft", "stft"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class DynDFTAttrs(Attrs):
 
 
 @dataclass(frozen=True, slots=True)
-class STFTAttrs(Attrs):
+class FramesAttrs(Attrs):
     onesided: bool = True
 
 
@@ -190,13 +192,13 @@ def dft_along(data: Expr, axis: Expr, inverse: bool = False, onesided: bool = Fa
 
 
 @rule("onnx.stft", 3)
-def _stft_type(attrs: STFTAttrs, x: TensorType, step: TensorType, window: TensorType) -> Type:
+def _frames_type(attrs: FramesAttrs, x: TensorType, step: TensorType, window: TensorType) -> Type:
     if x.rank != 3 or window.rank != 1:
         raise TypeCheckError(f"onnx.stft must get (N, samples, parts) and a window, not {show(x)} and {show(window)}")
     return TensorType((x.shape[0], ANY, ANY, 2), x.dtype)
 
 
-def _stft(attrs: STFTAttrs, values: Sequence[Array], result: Type) -> Array:
+def _frames(attrs: FramesAttrs, values: Sequence[Array], result: Type) -> Array:
     x, step, window = _complex(np.asarray(values[0])), numbers(values[1])[0], np.asarray(values[2])
     length = len(window)
     if step < 1 or length > x.shape[1]:
@@ -207,7 +209,7 @@ def _stft(attrs: STFTAttrs, values: Sequence[Array], result: Type) -> Array:
     return _parts(found[:, :, : length // 2 + 1] if attrs.onesided else found, out_type(result).dtype)
 
 
-def _stft_expr(attrs: STFTAttrs, x: Expr, step: Expr, window: Expr) -> Expr:
+def _frames_expr(attrs: FramesAttrs, x: Expr, step: Expr, window: Expr) -> Expr:
     """The frames, taken from the signal, then their transforms."""
     op = ops()
     by = op.reshape(op.cast(step, "int64"), ())
@@ -218,20 +220,100 @@ def _stft_expr(attrs: STFTAttrs, x: Expr, step: Expr, window: Expr) -> Expr:
     return dft_along(frames, op.const(2, "int64"), False, attrs.onesided)
 
 
-STFT = Op(
+FRAMES = Op(
     "onnx.stft",
     3,
-    _stft_type,
-    _stft,
-    attrs_type=STFTAttrs,
-    gradient=by_expansion(_stft_expr),
+    _frames_type,
+    _frames,
+    attrs_type=FramesAttrs,
+    gradient=by_expansion(_frames_expr),
     doc="Fourier transforms of frames of a signal",
 )
 
 
-def stft(data: Expr, step: Expr, window: Expr, onesided: bool = True) -> Call:
+def frames(data: Expr, step: Expr, window: Expr, onesided: bool = True) -> Call:
     """Transforms of frames of `data`, `step` apart, each multiplied by `window`."""
-    return call(STFT, (data, step, window), STFTAttrs(onesided))
+    return call(FRAMES, (data, step, window), FramesAttrs(onesided))
 
 
-OPS = (DFT, DYN_DFT, STFT)
+@dataclass(frozen=True, slots=True)
+class STFTAttrs(Attrs):
+    n_fft: int
+    hop_length: int
+    win_length: int
+    normalized: bool = False
+    onesided: bool = True
+
+
+@rule("stft", 2)
+def _stft_type(attrs: STFTAttrs, x: TensorType, window: TensorType) -> Type:
+    if x.rank != 2 or window.rank != 1 or not same_dim(window.shape[0], attrs.win_length):
+        raise TypeCheckError(
+            f"stft must get signals (N, samples) and a window of {attrs.win_length}, not {show(x)} and {show(window)}"
+        )
+    if not 0 < attrs.win_length <= attrs.n_fft or attrs.hop_length < 1:
+        raise TypeCheckError(
+            f"win_length of stft must be in [1, n_fft] and hop_length at least 1, "
+            f"not {attrs.win_length} of {attrs.n_fft} and {attrs.hop_length}"
+        )
+    if isinstance(x.shape[1], int) and x.shape[1] < attrs.n_fft:
+        raise TypeCheckError(f"the signals of stft must have {attrs.n_fft} samples or more, not {x.shape[1]}")
+    count = attrs.n_fft // 2 + 1 if attrs.onesided else attrs.n_fft
+    return TensorType((x.shape[0], count, window_size(x.shape[1], attrs.n_fft, attrs.hop_length, 0, 0), 2), x.dtype)
+
+
+def _stft(attrs: STFTAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, window = np.asarray(values[0]).astype(np.float64), np.asarray(values[1]).astype(np.float64)
+    starts = np.arange((x.shape[1] - attrs.n_fft) // attrs.hop_length + 1) * attrs.hop_length
+    frames_of = x[:, starts[:, None] + np.arange(attrs.win_length)] * window
+    count = attrs.n_fft // 2 + 1 if attrs.onesided else attrs.n_fft
+    # Frequencies count in parts of the window, which may be shorter than the transform.
+    turns = np.outer(np.arange(attrs.win_length), np.arange(count)) / attrs.win_length
+    found = np.swapaxes(frames_of @ np.exp(-2j * np.pi * turns), 1, 2)
+    return _parts(found / np.sqrt(attrs.n_fft) if attrs.normalized else found, out_type(result).dtype)
+
+
+def _stft_expr(attrs: STFTAttrs, x: Expr, window: Expr) -> Expr:
+    """The frames, taken from the signals, times cosines and sines."""
+    op, dtype, count = ops(), x.tensor_type.dtype, attrs.n_fft // 2 + 1 if attrs.onesided else attrs.n_fft
+    steps, by = op.const(attrs.n_fft, "int64"), op.const(attrs.hop_length, "int64")
+    frames_there = op.floor_divide(size_of(x, 1) - steps, by) + op.const(1, "int64")
+    inner = const(np.arange(attrs.win_length))
+    places = op.expand_dims(places_of(frames_there) * by, 1) + op.expand_dims(inner, 0)
+    turns = 2 * np.pi * np.outer(np.arange(count), np.arange(attrs.win_length)) / attrs.win_length
+    scale = 1 / np.sqrt(attrs.n_fft) if attrs.normalized else 1.0
+    waves = const((np.stack([np.cos(turns), -np.sin(turns)], axis=2) * scale).astype(dtype))
+    return op.einsum([op.take(x, places, 1) * op.cast_like(window, x), waves], "nfk,rkp->nrfp")
+
+
+STFT = Op(
+    "stft",
+    2,
+    _stft_type,
+    _stft,
+    attrs_type=STFTAttrs,
+    gradient=by_expansion(_stft_expr),
+    doc="Fourier transforms of frames of signals",
+)
+
+
+def stft(
+    data: Expr,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Expr | None = None,
+    normalized: bool = False,
+    onesided: bool = True,
+) -> Call:
+    """Transforms of frames of the signals `data` (N, samples): (N, frequencies, frames, real and imaginary part).
+
+    Frames are `hop_length` apart, a quarter of `n_fft` where none is given; the window is one of ones then.
+    """
+    length = n_fft if win_length is None else win_length
+    step = n_fft // 4 if hop_length is None else hop_length
+    weights = const(np.ones(length, np.float32)) if window is None else window
+    return call(STFT, (data, weights), STFTAttrs(n_fft, step, length, normalized, onesided))
+
+
+OPS = (DFT, DYN_DFT, FRAMES, STFT)

@@ -248,7 +248,8 @@ _CONVOLUTIONS: Final = [name for name in with_trait(Trait.ANCHOR) if hasattr(get
 RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         **dict.fromkeys(
-            [*with_trait(Trait.POOLS), *_CONVOLUTIONS, "nn.upsampling", "nn.depth_to_space", "nn.space_to_depth"],
+            [*with_trait(Trait.POOLS), *_CONVOLUTIONS, "nn.upsampling", "nn.depth_to_space", "nn.space_to_depth"]
+            + [f"image.resize{rank}d" for rank in (1, 2, 3)],
             _layout,
         ),
         **dict.fromkeys(["expand_dims", "transpose", "nn.dropout", "fixed.table"], _any_axis),

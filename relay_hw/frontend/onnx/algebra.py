@@ -55,7 +55,7 @@ def _stft(node: Node, args: Arguments) -> Expr:
     if window is None:
         size = op.reshape(op.cast(args[3], "int64"), (1,))
         window = op.dynamic.full(args.scalar(1, args[0]), size)
-    return op.signal.stft(args[0], args[1], window, bool(node.attr("onesided", 1)))
+    return op.signal.frames(args[0], args[1], window, bool(node.attr("onesided", 1)))
 
 
 def _mel_weights(node: Node, args: Arguments) -> Expr:

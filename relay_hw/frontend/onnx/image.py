@@ -12,8 +12,9 @@ from relay_hw.frontend.onnx.geometry import check_pads, geometry
 from relay_hw.frontend.onnx.node import Arguments, Converter, Known, Node
 from relay_hw.ir.expr import Expr
 from relay_hw.op import const, nn
-from relay_hw.op.image import RoiAlignAttrs
+from relay_hw.op.boxes import boxes_kept
 from relay_hw.op.patches import DeformAttrs, PatchAttrs
+from relay_hw.op.region_align import RoiAlignAttrs, roi_align_of
 from relay_hw.support.names import one_of
 
 # The words of opset 16 and of opset 20.
@@ -35,7 +36,7 @@ def _grid_sample(node: Node, args: Arguments) -> Expr:
     if rank not in (4, 5):
         raise InputError(f"the data of GridSample must have 4 or 5 axes, not {rank}", node.span)
     grid = op.cast(args[1], args.dtype(args[0])) if args.dtype(args[1]) != args.dtype(args[0]) else args[1]
-    return op.sampling.grid_sample(
+    return op.image.grid_sample(
         args[0],
         op.transpose(grid, (0, rank - 1, *range(1, rank - 1))),
         METHODS[node.attr("mode", "linear")],
@@ -59,12 +60,12 @@ def _roi_align(node: Node, args: Arguments) -> Expr:
         node.attr("mode", "avg"),
         node.attr("coordinate_transformation_mode", default) == "half_pixel",
     )
-    return op.image.roi_align(args[0], args[1], args[2], attrs)
+    return roi_align_of(args[0], args[1], args[2], attrs)
 
 
 def _non_max_suppression(node: Node, args: Arguments) -> Expr:
     count, iou, least = (args.get(index) for index in (2, 3, 4))
-    return op.selection.non_max_suppression(
+    return boxes_kept(
         args[0],
         args[1],
         const(np.int64(0)) if count is None else count,

@@ -172,7 +172,7 @@ def _compress(node: Node, args: Arguments) -> Expr:
 
 
 def _unique(node: Node, args: Arguments) -> Sequence[Expr]:
-    value = op.selection.unique(args[0], node.attr("axis"), bool(node.attr("sorted", 1)))
+    value = op.selection.unique_slices(args[0], node.attr("axis"), bool(node.attr("sorted", 1)))
     return [TupleGetItem(value, number) for number in range(4)]
 
 

@@ -14,7 +14,16 @@ from relay_hw.frontend.onnx.node import Arguments, Array, Converter, Known, Node
 from relay_hw.ir.expr import Expr
 from relay_hw.ir.types import Any
 from relay_hw.op import const, nn
-from relay_hw.op.image import COORDINATES, METHODS, POLICIES, ROUNDINGS, ResizeAttrs, resize_matrix, resized_axes
+from relay_hw.op.resample import (
+    COORDINATES,
+    METHODS,
+    POLICIES,
+    ROUNDINGS,
+    ResizeAttrs,
+    resize,
+    resize_matrix,
+    resized_axes,
+)
 
 Matrix = NDArray[np.float64]
 # More neighbours than these are a matrix product.
@@ -80,7 +89,7 @@ def _resize(node: Node, args: Arguments) -> Expr:
     roi = np.zeros(0) if given is None else np.ravel(given)
     if known is None or not args.is_static(args[0]) or (crop and not np.size(roi)):
         places = args[1] if crop else const(np.zeros(0, np.float32))
-        return op.image.resize(args[0], places, wanted, attrs)
+        return resize(args[0], places, wanted, attrs)
     return _resized(node, args, attrs, [float(value) for value in np.ravel(known)], roi.tolist())
 
 

@@ -8,7 +8,6 @@ from relay_hw import op
 from relay_hw.frontend.relax.elementwise import scalar
 from relay_hw.frontend.relax.site import Converter, Refusal, Site, Table, fields_of
 from relay_hw.ir.expr import Expr, Tuple
-from relay_hw.op.image import ResizeAttrs, resize
 
 _COORDINATES = {"half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel", "tf_half_pixel_for_nn"}
 
@@ -124,19 +123,17 @@ def _resize(s: Site) -> Expr:
     layout, mode = s.attr("layout"), s.attr("coordinate_transformation_mode")
     if layout not in ("NCHW", "NHWC") or mode not in _COORDINATES:
         raise Refusal(f"its layout must be NCHW or NHWC and its coordinates known, not {layout} and {mode}")
-    rounding = {"round": "round_prefer_ceil", "": "round_prefer_ceil"}.get(s.attr("rounding_method"))
-    attrs = ResizeAttrs(
-        axes=(layout.index("H"), layout.index("W")),
-        by_sizes=True,
-        method=s.attr("method").removeprefix("nearest_neighbor") or "nearest",
-        coordinates=mode,
-        rounding=rounding or s.attr("rounding_method"),
+    return op.image.resize2d(
+        s[0],
+        s.sizes(1),
+        layout=layout,
+        method=s.attr("method"),
+        coordinate_transformation_mode=mode,
+        rounding_method=s.attr("rounding_method"),
         cubic_alpha=s.attr("cubic_alpha"),
-        exclude_outside=bool(s.attr("cubic_exclude")),
-        extrapolation=s.attr("extrapolation_value"),
+        cubic_exclude=s.attr("cubic_exclude"),
+        extrapolation_value=s.attr("extrapolation_value"),
     )
-    wanted = op.const(list(s.sizes(1)), "int64")
-    return resize(s[0], op.const([], "float32"), wanted, attrs)
 
 
 def _pixel_shuffle(s: Site) -> Expr:

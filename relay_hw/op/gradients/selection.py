@@ -11,7 +11,7 @@ import numpy as np
 
 from relay_hw.ir.expr import Call, Constant, Expr
 from relay_hw.ir.types import TensorType
-from relay_hw.op.gradients.common import known_type, ops, zeros
+from relay_hw.op.gradients.common import known_type, moved, ops, reshaped, sizes, zeros
 
 
 def returned(call: Call, at: int, adjoint: Expr) -> Expr:
@@ -70,3 +70,31 @@ def at_axis(axis: Expr, rank: int, of: Callable[[int], Expr]) -> Expr:
         is_other = op.equal(op.floor_mod(one, op.const(rank, "int64")), op.const(other, "int64"))
         found = op.where(is_other, of(other), found)
     return found
+
+
+def pixels_of_cells(call: Call, adjoint: Expr, batch: Expr, of_pixels: Callable[[Expr], Expr]) -> Expr:
+    """The adjoint of images from that of regions of them, whose cells are weighted sums of pixels.
+
+    `batch` says the image of each region; `of_pixels` makes the regions' cells of one image, and is given one that has
+    a channel for each pixel, 1 there and else 0.
+    """
+    op, (x, *_), layout = ops(), call.args, call.attrs.layout
+    shape = dict(zip(layout, sizes(call, x), strict=True))
+    count = shape["H"] * shape["W"]
+    eye = np.eye(count, dtype=x.tensor_type.dtype).reshape(1, count, shape["H"], shape["W"])
+    weights = of_pixels(Constant(eye.transpose(["NCHW".index(letter) for letter in layout])))
+    cells, pixels = layout.lower(), layout.lower().replace("c", "p")
+    shares = op.einsum([adjoint, weights], f"{cells},{pixels}->ncp")
+    zero = op.zeros((shape["N"], shape["C"], count), x.tensor_type.dtype)
+    whole = reshaped(
+        op.scatter_nd(zero, op.expand_dims(batch, 0), shares, "add"), (shape["N"], shape["C"], shape["H"], shape["W"])
+    )
+    return moved(whole, ["NCHW".index(letter) for letter in layout])
+
+
+def stored(which: Expr, adjoint: Expr, value: Expr) -> Expr:
+    """The adjoint of a value whose elements were stored: `which` is the number of the one at each place, or -1."""
+    op = ops()
+    is_there = op.greater_equal(which, op.const(0, "int64"))
+    kept = op.where(is_there, adjoint, op.zeros_like(adjoint))
+    return added_at(value, op.where(is_there, which, op.zeros_like(which)), kept)

@@ -36,7 +36,16 @@ _PLAIN_STRINGS: Final = frozenset(
     )
 )
 _RECORDS: Final = MappingProxyType(
-    {"cumsum": "ScanopAttrs", "cumprod": "ScanopAttrs", "ndarray_size": "NdarraySizeAttrs"}
+    {
+        "cumsum": "ScanopAttrs",
+        "cumprod": "ScanopAttrs",
+        "ndarray_size": "NdarraySizeAttrs",
+        "vision.roi_align": "ROIAlignAttrs",
+        "vision.roi_pool": "ROIPoolAttrs",
+        "vision.get_valid_counts": "GetValidCountsAttrs",
+        "vision.non_max_suppression": "NonMaximumSuppressionAttrs",
+        "vision.all_class_non_max_suppression": "AllClassNonMaximumSuppressionAttrs",
+    }
 )
 
 

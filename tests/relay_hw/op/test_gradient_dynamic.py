@@ -12,11 +12,13 @@ import pytest
 import relay_hw as relay
 from relay_hw import op
 from relay_hw.errors import UnsupportedError
-from relay_hw.ir.expr import Expr
-from relay_hw.op import contraction, counting, image, patches, sampling, selection, signal
+from relay_hw.ir.expr import Call, Expr
+from relay_hw.op import contraction, counting, patches, region_align, resample, sampling, selection, signal
 from relay_hw.op.counting import GramAttrs, TreeAttrs
-from relay_hw.op.image import ResizeAttrs, RoiAlignAttrs
 from relay_hw.op.patches import DeformAttrs, PatchAttrs
+from relay_hw.op.region_align import RoiAlignAttrs
+from relay_hw.op.resample import ResizeAttrs
+from relay_hw.op.resize import Resize2DAttrs
 from relay_hw.transform import gradient
 from tests.relay_hw.op.gradient_checks import check
 
@@ -55,7 +57,7 @@ def reduced(kind: str, is_kept: bool) -> Callable[..., Expr]:
 
 def resized(roi: Any, wanted: Any, *attrs: Any, **more: Any) -> Callable[..., Expr]:
     """Regions, scales and sizes are places, which have no derivative here."""
-    return lambda x: image.resize(x, relay.Constant(roi), relay.Constant(wanted), ResizeAttrs(*attrs, **more))
+    return lambda x: resample.resize(x, relay.Constant(roi), relay.Constant(wanted), ResizeAttrs(*attrs, **more))
 
 
 def sampled(*attrs: Any) -> Callable[..., Expr]:
@@ -97,6 +99,7 @@ SCANS: list[Case] = [
     ("det of a singular matrix", contraction.det, (np.array([[1.0, 2, 3], [2, 4, 6], [1, 0, 1]]),)),
     ("det of one number", contraction.det, (real(2, 1, 1),)),
 ]  # fmt: skip
+BOXES = np.array([[0.1, 0.2, 0.9, 0.8], [0.0, 0.3, 1.2, 1.0]])
 TRANSFORMS: list[Case] = [
     ("dft", op.signal.dft, (real(2, 5), real(2, 5))),
     ("inverse dft", lambda a, b: op.signal.dft(a, b, True), (real(4), real(4))),
@@ -108,8 +111,8 @@ TRANSFORMS: list[Case] = [
           (3, 2, (True, True, 5)), (2, 2, (True, True, 6)), (4, 2, (True, True, 3)),
       )),
     ("dft along the first axis", signal.dft_along, (real(3, 2, 2), i64(0))),
-    ("stft", signal.stft, (real(1, 7, 1), scalar(2), real(3))),
-    ("stft of complex numbers", lambda *x: signal.stft(*x, False), (real(2, 5, 2), scalar(1), real(4))),
+    ("stft", signal.frames, (real(1, 7, 1), scalar(2), real(3))),
+    ("stft of complex numbers", lambda *x: signal.frames(*x, False), (real(2, 5, 2), scalar(1), real(4))),
 ]  # fmt: skip
 SAMPLINGS: list[Case] = [
     *((f"grid_sample {method} {padding} {align}", sampled(method, "NCHW", padding, align), (real(1, 1, 3, 2), GRID))
@@ -124,8 +127,27 @@ SAMPLINGS: list[Case] = [
     ("resize of a region", resized(
         np.array([0.1, -0.3, 0.9, 1.2]), i64(4, 5), (0, 1), True, "linear", "tf_crop_and_resize", extrapolation=3.0
     ), (real(3, 4),)),
-    ("roi_align", lambda x, b: image.roi_align(x, relay.Constant(ROIS), b, RoiAlignAttrs((2, 2), 0.9)),
+    ("roi_align", lambda x, b: region_align.roi_align_of(x, relay.Constant(ROIS), b, RoiAlignAttrs((2, 2), 0.9)),
      (real(2, 2, 3, 4), i64(1, 0, 1))),
+    *((f"regions {layout}", lambda x, layout=layout: op.vision.roi_align(
+        x, op.const(np.insert(ROIS, 0, [1, 0, 1], axis=1)), (2, 2), 0.9, -1, layout), (real(2, 2, 3, 4),))
+      for layout in ("NCHW", "NHWC")),
+    *((f"crops {layout}", lambda x, layout=layout: op.image.crop_and_resize(
+        x, op.const(BOXES), op.const([1, 0]), (2, 3), layout, "bilinear", 2.0), (real(2, 2, 3, 4),))
+      for layout in ("NCHW", "NHWC")),
+    ("affine_grid", lambda x: op.image.affine_grid(x, (2, 3)), (real(2, 2, 3),)),
+    ("frames of signals", lambda x, w: op.stft(x, 4, 2, 3, w, True), (real(2, 9), real(3))),
+    ("deformable_conv2d", lambda *x: op.nn.deformable_conv2d(*x, (1, 1), (1, 0), deformable_groups=2),
+     (real(1, 2, 3, 3), real(1, 16, 4, 2) * 0.61, real(2, 2, 2, 2))),
+    ("deformable_conv2d, channels last",
+     lambda *x: op.nn.deformable_conv2d(*x, data_layout="NHWC", kernel_layout="HWIO"),
+     (real(1, 3, 3, 2), real(1, 2, 2, 8) * 0.61, real(2, 2, 2, 2))),
+    ("sliding_window", lambda x: op.sliding_window(x, 0, (2, 2), (1, 2)), (real(3, 4),)),
+    ("adv_index", lambda x, r, c: op.adv_index((x, r, c)), (real(3, 4, 2), i64([1], [-1]), i64(0, 3, 3))),
+    ("strided_set", lambda x, v, b, e: op.strided_set(x, v, b, e), (real(4, 3), real(2, 1), i64(1, 2), i64(3, 3))),
+    ("matrix_set_diag", lambda x, d: op.matrix_set_diag(x, d, (-1, 1)), (real(3, 4), real(3, 3))),
+    ("sparse_to_dense", lambda p, v, d: op.sparse_to_dense(p, (2, 3), v, d),
+     (i64([0, 1], [1, 2], [0, 1]), real(3), real())),
     ("col2im", lambda x, i, b: patches.col2im(x, i, b, PatchAttrs((1, 2), (2, 1), (1, 0, 0, 1))),
      (real(1, 2 * 4, 3 * 2), i64(4, 4), i64(2, 2))),
     ("col2im along a line", lambda x, i, b: patches.col2im(x, i, b, PatchAttrs((1,), (1,), (0, 0))),
@@ -152,8 +174,11 @@ VALUES: list[Case] = [
        (real(3, 3), np.array([[1, 2], [-1, 1]]))) for mode in ("edge", "reflect", "wrap")),
     ("one_hot", lambda i, a, b, d: dynamic.one_hot(i, a, b, d, 0, "float64"),
      (i64([0, 2], [1, 5]), real(), real(), i64(3))),
-    ("unique", lambda x: selection.unique(x), (np.array([3.0, 1.0, 2.0]),)),
-    ("unique slices", lambda x: selection.unique(x, 1, False), (real(2, 3),)),
+    ("unique", lambda x: selection.unique_slices(x), (np.array([3.0, 1.0, 2.0]),)),
+    ("unique slices", lambda x: selection.unique_slices(x, 1, False), (real(2, 3),)),
+    ("unique of a vector", lambda x: op.unique(x, False), (np.array([3.0, 1.0, 2.0]),)),
+    ("dynamic resize", lambda x: Call(op.get("dyn.image.resize2d"), (x, op.const([4, 2]), op.const([], "float32")),
+                              Resize2DAttrs(method="cubic")), (real(1, 1, 3, 2),)),
     ("trees by features", lambda x: counting.tree_ensemble(
         x, op.const([0.1, 0.7], "float64"), op.const(np.zeros(0)), op.const([1.0, 2.0, 4.0], "float64"), TREES),
      (np.array([[0.4], [-0.9], [0.9]]),)),
@@ -180,10 +205,10 @@ def test_weights_of_counts_get_the_counts() -> None:
 def test_what_has_no_gradient() -> None:
     x, batch = relay.var("x", shape=(1, 1, 3, 3)), relay.const(np.zeros(3, np.int64))
     sizes, rois = relay.Constant(i64(5, 4)), relay.Constant(ROIS.astype(np.float32))
-    largest = image.roi_align(x, rois, batch, RoiAlignAttrs(mode="max"))
+    largest = region_align.roi_align_of(x, rois, batch, RoiAlignAttrs(mode="max"))
     with pytest.raises(UnsupportedError, match=r"the gradient of onnx\.roi_align must be of mode avg, not max"):
         gradient(relay.Function([x], largest))
-    whole = image.resize(x, relay.Constant(NO_ROI), sizes, ResizeAttrs((2, 3), True, policy="not_larger"))
+    whole = resample.resize(x, relay.Constant(NO_ROI), sizes, ResizeAttrs((2, 3), True, policy="not_larger"))
     with pytest.raises(UnsupportedError, match=r"of onnx\.resize must be of policy stretch, not not_larger"):
         gradient(relay.Function([x], whole))
     rows, leaves = relay.var("r", shape=(2, 1)), relay.var("w", shape=(3,))

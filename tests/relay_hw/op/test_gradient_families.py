@@ -80,6 +80,19 @@ SHAPES: list[Case] = [
     ("repeat flat", lambda x: op.repeat(x, 3), (real(2, 2),)),
     ("full", lambda x: op.full(x, (2, 3)), (real(),)),
     ("full_like", op.full_like, (real(2, 2), real())),
+    ("space_to_batch_nd", lambda x: op.nn.space_to_batch_nd(x, (2, 1), [(1, 0), (0, 0)]), (real(2, 3, 2),)),
+    ("batch_to_space_nd", lambda x: op.nn.batch_to_space_nd(x, (2, 2), [(1, 0), (0, 1)]), (real(4, 2, 2),)),
+    ("dilate", lambda x: op.nn.dilate(x, (2, 3)), (real(2, 3),)),
+    ("slice_like", lambda x, y: op.slice_like(x, y, (1,)), (real(2, 4), real(3, 2))),
+    ("meshgrid", lambda x, y: op.meshgrid((x, y))[0], (real(2), real(3))),
+    ("meshgrid xy", lambda x, y: op.meshgrid((x, y), "xy")[1], (real(2), real(3))),
+    ("sequence_mask", lambda x, n: op.sequence_mask(x, n, 5.0, 1), (real(2, 3), ints(1, 3))),
+    ("image resize", lambda x: op.image.resize2d(x, (5, 2), method="cubic"), (real(1, 2, 3, 4),)),
+    (
+        "image resize nearest",
+        lambda x: op.image.resize1d(x, (5,), layout="NWC", method="nearest_neighbor"),
+        (real(1, 3, 2),),
+    ),
     ("zeros", lambda x: x * op.zeros((2,), "float64"), (real(2),)),
 ]
 SELECTIONS: list[Case] = [
@@ -149,6 +162,10 @@ NORMS: list[Case] = [
     ("lrn", lambda x: op.nn.lrn(x, size=3, alpha=0.5), (real(1, 4, 2),)),
     ("dropout", op.nn.dropout, (real(2, 3),)),
     ("cross_entropy", op.nn.cross_entropy, (positive(2, 3), positive(2, 3, seed=1))),
+    ("nll_loss", op.nn.nll_loss, (real(2, 3), ints(2, 0), positive(3))),
+    ("nll_loss of pixels", lambda x, t, w: op.nn.nll_loss(x, t, w, "none", 1),
+     (real(1, 2, 3), ints([0, 1, 1]), positive(2))),
+    ("hardswish", op.nn.hardswish, (real(2, 6, high=4.0),)),
     ("cross_entropy_with_logits", op.nn.cross_entropy_with_logits, (real(2, 3), positive(2, 3))),
 ]  # fmt: skip
 CASES = REDUCTIONS + SHAPES + SELECTIONS + PRODUCTS + NORMS
@@ -314,7 +331,8 @@ def test_every_operator_on_real_numbers_has_a_gradient() -> None:
     steps = {name for name in without if name.startswith(("qnn.", "fixed.")) or name.endswith("_argmax")}
     logic = {"all", "any", "argmax", "argmin", "isfinite", "isinf", "isnan", "reinterpret", "fixed_point_multiply"}
     comparisons = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "left_shift", "right_shift"}
-    rest = without - steps - logic - comparisons - {"onnx.non_max_suppression"}
+    boxes = {name for name in without if name.endswith(("non_max_suppression", "get_valid_counts", "roi_pool"))}
+    rest = without - steps - logic - comparisons - boxes
     assert {name for name in rest if not name.startswith(("bitwise_", "logical_"))} == set()
 
 

@@ -49,7 +49,18 @@ WINDOWS: list[Case] = [
 CASES = families.CASES + families.GLOBAL + dynamic.CASES + WINDOWS
 IDS = [case[0] for case in CASES]
 # What these take apart has known sizes.
-KNOWN = ("deform_conv", "trees by leaves", "squeeze all")
+KNOWN = (
+    *(
+        "deform_conv",
+        "deformable_conv2d",
+        "trees by leaves",
+        "squeeze all",
+        "image resize",
+        "regions",
+        "crops",
+        "nll_loss",
+    ),
+)
 
 
 def params(types: Sequence[Type]) -> list[Var]:

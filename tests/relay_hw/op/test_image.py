@@ -15,9 +15,10 @@ from relay_hw.analysis import infer_type
 from relay_hw.errors import EvalError, TypeCheckError
 from relay_hw.interp import evaluate
 from relay_hw.ir.types import TensorType
-from relay_hw.op.image import COORDINATES, METHODS, Axis, ResizeAttrs, RoiAlignAttrs, resize_matrix
+from relay_hw.op.boxes import boxes_kept, overlap
 from relay_hw.op.patches import DeformAttrs, PatchAttrs
-from relay_hw.op.selection import overlap
+from relay_hw.op.region_align import RoiAlignAttrs, roi_align_of
+from relay_hw.op.resample import COORDINATES, METHODS, Axis, ResizeAttrs, resize, resize_matrix
 
 RNG = np.random.default_rng(0)
 
@@ -44,15 +45,15 @@ def test_weights_of_each_new_element_add_up_to_one(
 def test_linear_resize_of_a_line_is_a_line() -> None:
     attrs = ResizeAttrs((1,), True, "linear", "align_corners")
     x = np.linspace(0, 1, 4, dtype=np.float32)[None]
-    found = run(lambda x, r, w: op.image.resize(x, r, w, attrs), x, np.zeros(0, np.float32), np.array([9]))
+    found = run(lambda x, r, w: resize(x, r, w, attrs), x, np.zeros(0, np.float32), np.array([9]))
     np.testing.assert_allclose(found[0], np.linspace(0, 1, 9), atol=1e-6)
 
 
 def test_words_and_sizes_that_resize_refuses() -> None:
     with pytest.raises(TypeCheckError, match=r"method of onnx\.resize must be one of nearest, linear, cubic, not area"):
-        run(lambda x, r, w: op.image.resize(x, r, w, ResizeAttrs((0,), True, "area")), np.zeros(3), np.zeros(0), [2])
+        run(lambda x, r, w: resize(x, r, w, ResizeAttrs((0,), True, "area")), np.zeros(3), np.zeros(0), [2])
     with pytest.raises(EvalError, match="must get a positive number for each of axes"):
-        run(lambda x, r, w: op.image.resize(x, r, w, ResizeAttrs((0,), True)), np.zeros(3), np.zeros(0), [0])
+        run(lambda x, r, w: resize(x, r, w, ResizeAttrs((0,), True)), np.zeros(3), np.zeros(0), [0])
 
 
 @pytest.mark.parametrize("align", [True, False])
@@ -64,7 +65,7 @@ def test_a_grid_of_the_pixels_themselves_changes_nothing(method: str, rank: int,
     lines = [np.linspace(-1, 1, n) if align else (2 * np.arange(n) + 1) / n - 1 for n in sizes]
     grid = np.stack(np.meshgrid(*lines, indexing="ij")[::-1])[None].repeat(2, 0)
     layout = "NCHW" if rank == 2 else "NCDHW"
-    found = run(lambda x, g: op.sampling.grid_sample(x, g, method, layout, "zeros", align), x, grid)
+    found = run(lambda x, g: op.image.grid_sample(x, g, method, layout, "zeros", align), x, grid)
     np.testing.assert_allclose(found, x, atol=1e-9)
 
 
@@ -72,25 +73,25 @@ def test_a_grid_of_the_pixels_themselves_changes_nothing(method: str, rank: int,
 def test_far_outside(padding: str, far: float) -> None:
     x = np.arange(4.0).reshape(1, 1, 2, 2)
     grid = np.full((1, 2, 1, 1), 9.0)
-    found = run(lambda x, g: op.sampling.grid_sample(x, g, "bilinear", "NCHW", padding, False), x, grid)
+    found = run(lambda x, g: op.image.grid_sample(x, g, "bilinear", "NCHW", padding, False), x, grid)
     assert found.item() == far
 
 
 def test_grids_that_do_not_fit() -> None:
     with pytest.raises(TypeCheckError, match="must hold 2 coordinates for each image"):
-        run(op.sampling.grid_sample, np.zeros((1, 1, 2, 2)), np.zeros((1, 3, 2, 2)))
+        run(op.image.grid_sample, np.zeros((1, 1, 2, 2)), np.zeros((1, 3, 2, 2)))
     with pytest.raises(TypeCheckError, match=r"padding_mode of image\.grid_sample must be zeros, border or reflection"):
         grid = np.zeros((1, 2, 2, 2))
-        run(lambda x, g: op.sampling.grid_sample(x, g, padding_mode="wrap"), np.zeros((1, 1, 2, 2)), grid)
+        run(lambda x, g: op.image.grid_sample(x, g, padding_mode="wrap"), np.zeros((1, 1, 2, 2)), grid)
 
 
 def test_regions_of_a_constant_and_of_a_slope() -> None:
     attrs = RoiAlignAttrs((2, 3), 1.0, 2, "avg", True)
     rois, batch = np.array([[1.0, 1.0, 7.0, 5.0]]), np.array([0])
-    flat = run(lambda x, r, b: op.image.roi_align(x, r, b, attrs), np.full((1, 1, 8, 9), 2.5), rois, batch)
+    flat = run(lambda x, r, b: roi_align_of(x, r, b, attrs), np.full((1, 1, 8, 9), 2.5), rois, batch)
     np.testing.assert_allclose(flat, 2.5)
     slope = np.broadcast_to(np.arange(9.0), (1, 1, 8, 9)).copy()
-    found = run(lambda x, r, b: op.image.roi_align(x, r, b, attrs), slope, rois, batch)
+    found = run(lambda x, r, b: roi_align_of(x, r, b, attrs), slope, rois, batch)
     # Centers of three cells of width 2 from 1 to 7, half a pixel to the left.
     np.testing.assert_allclose(found[0, 0], [[1.5, 3.5, 5.5]] * 2)
 
@@ -111,7 +112,7 @@ def test_boxes_kept(seed: int, count: int, iou: float, least: float) -> None:
     corners = np.sort(rng.uniform(0, 1, (10, 2, 2)), axis=1).reshape(10, 4)
     scores = rng.permutation(10) / 10
     found = run(
-        op.selection.non_max_suppression,
+        boxes_kept,
         corners[None], scores[None, None], np.int64(count), np.float64(iou), np.float64(least),
     )  # fmt: skip
     assert found.dtype == np.int64
