@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from relay_hw.analysis.infer import infer_expr
+from relay_hw.analysis.variables import free_vars
 from relay_hw.errors import UnsupportedError
 from relay_hw.ir.expr import Expr, Function, Let, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
@@ -73,6 +74,11 @@ def _without_lets(root: Function) -> Expr:
         if node in memo:
             continue
         if isinstance(node, Let):
+            if isinstance(node.value, Function) and node.var in free_vars(node.value):
+                raise UnsupportedError(
+                    "first-order gradient must be of operator calls, tuples and lets, not contain a recursive Function",
+                    node.span,
+                )
             values[node.var] = node.value
         parts = _parts(node, values)
         if is_done:

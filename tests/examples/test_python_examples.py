@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from examples import attention_generator, digits, figure4
+from examples import attention_generator, digit_rows, digits, figure4
 from relay_hw import fromtext, save_json
 from relay_hw.frontend.python import relay
 from relay_hw.interp import evaluate
@@ -49,6 +49,28 @@ def test_figure_4_is_one_relay_program() -> None:
     assert params == ["Tensor[(4000, 1, 28, 28), float32]", "Tensor[(4000, 10), float32]", "int32"]
     nodes = list(post_order(mod["loss_gradient"]))
     assert not [node for node in nodes if isinstance(node, (RefCreate, RefRead, RefWrite))]
+
+
+def rows_right(model, images: np.ndarray, labels: np.ndarray) -> float:
+    rows, wanted = digit_rows.batches(images, labels)
+    return float(np.mean([np.argmax(model(x), -1) == np.argmax(y, -1) for x, y in zip(rows, wanted, strict=True)]))
+
+
+def test_a_loop_over_the_rows_of_digits_learns() -> None:
+    assert "loss_gradient" in digit_rows.train.mod.functions
+    training, test = relay.datasets.mnist()
+    model = relay.create_model(digit_rows.reader, sigma=0.1)
+    for x, y in zip(*digit_rows.batches(*training), strict=True):
+        relay.update_model_params(model, relay.grad(model, digit_rows.loss, (x, y)), learning_rate=0.5)
+    assert rows_right(model, *(part[:400] for part in test)) > 0.5
+
+
+@pytest.mark.long
+def test_a_loop_over_the_rows_of_digits_reaches_95_percent() -> None:
+    training, test = relay.datasets.mnist()
+    model = digit_rows.train(*digit_rows.batches(*training), 15)
+    print(f"{rows_right(model, *test):.1%} of unseen digits, read row by row")
+    assert rows_right(model, *test) >= 0.95
 
 
 def test_notes_name_each_repaired_line() -> None:

@@ -155,7 +155,7 @@ class Model:
         key = (loss, batch)
         if key not in self._gradients:
             function = gradient_function(loss, self.function, batch)
-            mod = InferType()(IRModule.from_expr(function))
+            mod = InferType()(IRModule({"main": function}, loss.module(batch).types))
             self._gradients[key] = Runner(mod, "main")
         return self._gradients[key](*args, *self.params)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from relay_hw.analysis.call_graph import globals_used
 from relay_hw.errors import UnsupportedError
 from relay_hw.frontend.python.translated import Decorated
 from relay_hw.ir.expr import Function, Let, Tuple, TupleGetItem, Var
@@ -35,14 +36,17 @@ def gradient_function(loss: Decorated, model: Decorated, batch: int | None) -> F
         whole = gradient(mod[name], mod, mode="first_order")
     except UnsupportedError:
         whole = PartialEvaluate()(gradient_module(mod, name))[name]
-    return _slopes_only(whole, len(wanted))
+        if globals_used(whole):
+            # What is called stays, since how often is not known: it is held inside.
+            whole = gradient(mod[name], mod)
+    return _slopes_only(whole, len(wanted), mod)
 
 
-def _slopes_only(whole: Function, count: int) -> Function:
+def _slopes_only(whole: Function, count: int, library: IRModule) -> Function:
     """The last `count` partial derivatives."""
     result = Var("result")
     slopes = TupleGetItem(result, 1)
     first = len(whole.params) - count
     body = Let(result, whole.body, Tuple([TupleGetItem(slopes, first + at) for at in range(count)]))
-    mod = InferType()(IRModule.from_expr(Function(whole.params, body)))
+    mod = InferType()(IRModule({"main": Function(whole.params, body)}, library.types))
     return Sequential([PartialEvaluate(), DeadCodeElimination()])(mod)["main"]

@@ -502,6 +502,57 @@ def test_gradients_are_what_small_steps_show(function: Any, loss: Any) -> None:
             np.testing.assert_allclose(slope[place], (up - value) / 1e-6, rtol=1e-3, atol=1e-4)
 
 
+@relay_model
+def swept(items: list[Tensor[Float64, 3]], count: Int) -> Tensor[Float64, 2]:
+    state = relay.zeros((2,), "float64")
+    for item in items:
+        state = relay.tanh(relay.linear(item, num_hidden=2) + relay.linear(state, num_hidden=2))
+    step = 0
+    while step < count:
+        state = state * state
+        step = step + 1
+    return state
+
+
+@relay_model
+def swept_loss(items: list[Tensor[Float64, 3]], count: Int) -> Float64:
+    found = swept(items, count)
+    return relay.sum(found * found)
+
+
+@relay
+def train_swept(items: list[Tensor[Float64, 3]], count: Int, steps: Int) -> Model:
+    model = relay.create_model(swept, sigma=0.7)
+    for _ in range(steps):
+        relay.update_model_params(model, relay.grad(model, swept_loss, (items, count)), learning_rate=0.1)
+    return relay.export_model(model)
+
+
+def test_loops_over_sequences_of_any_length_are_differentiated() -> None:
+    model = relay.create_model(swept, seed=1, sigma=0.7)
+    rng = np.random.default_rng(2)
+    for length, count in ((0, 0), (1, 1), (3, 1), (4, 0)):
+        items = [rng.normal(size=3) for _ in range(length)]
+
+        def value(items: Any = items, count: int = count) -> float:
+            return float(np.sum(model(items, np.int32(count)) ** 2))
+
+        slopes = relay.grad(model, swept_loss, (items, np.int32(count)))
+        for param, slope in zip(model.params, slopes, strict=True):
+            for place in np.ndindex(param.shape):
+                kept = param[place]
+                param[place] = kept + 1e-6
+                up = value()
+                param[place] = kept
+                np.testing.assert_allclose(slope[place], (up - value()) / 1e-6, rtol=1e-3, atol=1e-5)
+
+
+def test_a_loop_over_a_list_trains_in_one_program() -> None:
+    items = [np.linspace(-1, 1, 3) * scale for scale in (1, 2, 0.5)]
+    start, end = (train_swept(items, np.int32(0), np.int32(steps))(items, np.int32(0)) for steps in (0, 40))
+    assert np.sum(end**2) < 0.1 * np.sum(start**2)
+
+
 def lossy(loss: Any, model: Any, x: np.ndarray, y: np.ndarray) -> float:
     from relay_hw.frontend.python.functions import Runner
 

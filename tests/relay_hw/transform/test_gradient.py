@@ -460,6 +460,10 @@ def test_refusals() -> None:
         gradient(Function([x], relay.Call(f, [x])))
     with pytest.raises(UnsupportedError, match=r"first-order gradient must be of operator calls, .* not contain If"):
         gradient(Function([x], relay.If(relay.const(True), x, x)), mode="first_order")
+    f = relay.Var("f")
+    loop = relay.Let(f, Function([x], relay.Call(f, [x])), relay.Call(f, [x]))
+    with pytest.raises(UnsupportedError, match=r"must be of operator calls, .* not contain a recursive Function"):
+        gradient(Function([x], loop), mode="first_order")
     with pytest.raises(UnsupportedError, match="result of a differentiated function must be of tensors and tuples"):
         gradient(Function([x], relay.Tuple([x, Function([], x)])))
 
