@@ -17,6 +17,7 @@ from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.ir.expr import Call
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with, post_order
+from relay_hw.quantize.plan import RULES
 from relay_hw.runtime.batched import Partitioned
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.runtime.options import CompileOptions
@@ -59,7 +60,7 @@ def place(mod: IRModule, options: CompileOptions, target: PartitionRules) -> Pla
     named = dict.fromkeys((machines.default, *_named_devices(planned)))
     found = {device: machines.find(device) for device in named}
     placed = Placed(target, [device for device, machine in found.items() if machine is None], machines.default)
-    partitioned = placed_pipeline(placed)(planned)
+    partitioned = placed_pipeline(placed, RULES)(planned)
     check_obeyed(partitioned, placed)
     functions = flat_functions(partitioned)
     worth = compiled_by_tvm(partitioned, functions, is_straight=is_graph(planned))

@@ -14,7 +14,7 @@ from relay_hw.errors import UnsupportedError
 from relay_hw.ir.expr import Call, Function
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with, post_order
-from relay_hw.target.base import PartitionRules
+from relay_hw.target.base import PartitionRules, QuantizerRules
 from relay_hw.target.host_only import HostOnly
 from relay_hw.target.partition import HOST, PartitionDevice, partition_records
 from relay_hw.target.pipeline import share_accumulators
@@ -51,15 +51,18 @@ class Placed:
         return HostOnly(next(ways, "it is on no device"))
 
 
-def placed_pipeline(placed: Placed) -> Pass:
-    """Passes that split a planned program into functions of the target and of hosts, and what calls them."""
+def placed_pipeline(placed: Placed, rules: QuantizerRules) -> Pass:
+    """Passes that split a planned program into functions of the target and of hosts, and what calls them.
+
+    `rules`: what operators need to be quantized, for the reasons of those that the target cannot run.
+    """
     return Pipeline(
         [
             OutlineFragments(placed.default),
             OutlineCopies(),
             _Among(Pipeline([share_accumulators(), placed.target.composites()]), placed.is_ours),
             _Alone(simplify_pipeline(), lambda function: DEVICE in function.attrs and not placed.is_ours(function)),
-            PartitionDevice(placed.target, None, placed.rules),
+            PartitionDevice(placed.target, rules, placed.rules),
         ]
     )
 
