@@ -2,7 +2,7 @@
 
 from relay_hw.compat.tvm import _ffi, contrib, instrument, ir, nd, parser, relay, runtime, target, testing, transform
 from relay_hw.compat.tvm.byoc.registry import get_global_func, register_func
-from relay_hw.compat.tvm.device import Device, cpu, cuda, device, gpu, opencl
+from relay_hw.compat.tvm.device import Device, cpu, cuda, device, ext_dev, gpu, opencl
 from relay_hw.compat.tvm.module import IRModule
 from relay_hw.errors import RelayHwError as TVMError
 
@@ -15,6 +15,7 @@ __all__ = [
     "cpu",
     "cuda",
     "device",
+    "ext_dev",
     "get_global_func",
     "gpu",
     "instrument",

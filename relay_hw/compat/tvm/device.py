@@ -1,4 +1,4 @@
-"""TVM's devices. Everything runs on the host's CPU; a device only records where a script wanted its data."""
+"""TVM's devices: where a script wants its data, and what `on_device` and the targets of `relay.build` name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from relay_hw.errors import InputError
 from relay_hw.support.names import one_of
 
-_TYPES: Final = {"cpu": 1, "llvm": 1, "c": 1, "cuda": 2, "gpu": 2, "nvptx": 2, "opencl": 4}
+_TYPES: Final = {"cpu": 1, "llvm": 1, "c": 1, "cuda": 2, "gpu": 2, "nvptx": 2, "opencl": 4, "ext_dev": 12}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Device:
 
 def device(dev_type: str | int, dev_id: int = 0) -> Device:
     """A device by TVM's name or code of its kind. Raises InputError for an unknown one."""
-    names = {1: "cpu", 2: "cuda", 4: "opencl"}
+    names = {1: "cpu", 2: "cuda", 4: "opencl", 12: "ext_dev"}
     name = names.get(dev_type, "") if isinstance(dev_type, int) else dev_type.split()[0] if dev_type else ""
     if name not in _TYPES:
         raise InputError(one_of("device", _TYPES, dev_type))
@@ -59,3 +59,8 @@ gpu = cuda
 def opencl(dev_id: int = 0) -> Device:
     """A device of OpenCL, for scripts that name one."""
     return Device("opencl", dev_id)
+
+
+def ext_dev(dev_id: int = 0) -> Device:
+    """An accelerator."""
+    return Device("ext_dev", dev_id)

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final
 from relay_hw import build_module
 from relay_hw.build_module import bind_params_by_name
 from relay_hw.compat.tvm.byoc.regions import compile_partitioned, compilers_of
-from relay_hw.compat.tvm.device import Device
+from relay_hw.compat.tvm.device import Device, device
 from relay_hw.compat.tvm.module import IRModule, as_module
 from relay_hw.compat.tvm.nd import NDArray, unwrap
 from relay_hw.compat.tvm.params import load_param_dict, save_param_dict
@@ -36,6 +36,7 @@ from relay_hw.transform import (
     Sequential,
     SimplifyInference,
 )
+from relay_hw.transform.plan_devices import names_devices
 
 _FORMAT: Final = "relay-hw library"
 _VERSION: Final = 1
@@ -43,8 +44,13 @@ _MEMBERS: Final = ("meta.json", "module.json", "model.params")
 
 
 def optimize(mod: IRModule, params: Mapping[str, Any]) -> RelayModule:
-    """`mod` with the parameters of `main` bound, after the passes that the context's level enables."""
+    """`mod` with the parameters of `main` bound, after the passes that the context's level enables.
+
+    A program that names devices stays as it is: its build optimizes what each device runs.
+    """
     bound = mod.with_functions({"main": bind_params_by_name(mod["main"], {k: unwrap(v) for k, v in params.items()})})
+    if names_devices(bound):
+        return bound
     passes = Sequential(
         [
             RemoveUnusedFunctions(),
@@ -63,7 +69,10 @@ def optimize(mod: IRModule, params: Mapping[str, Any]) -> RelayModule:
 class ExecutorFactory:
     """`factory["default"](device)` is a runtime for `GraphModule`; also what `graph, lib, params` unpack from."""
 
-    def __init__(self, mod: IRModule, params: Mapping[str, Any], target: Target, opt_level: int) -> None:
+    def __init__(
+        self, mod: IRModule, params: Mapping[str, Any], target: Target | Mapping[str, Target], opt_level: int
+    ) -> None:
+        """`target`: one, or by kind of device where several share the program."""
         self.ir_mod = mod
         self.params = {name: NDArray(value) for name, value in params.items()}
         self.target = target
@@ -79,6 +88,10 @@ class ExecutorFactory:
     def runtime(self, *devices: Device) -> Module:
         """The model, compiled at the first call."""
         if self._runtime is None:
+            if not isinstance(self.target, Target):
+                machines = {name: target.machine for name, target in self.target.items()}
+                self._runtime = build_module.build(self.optimized, machines)
+                return self._runtime
             host = "numpy" if self.target.kind == "numpy" else "llvm"
             if compilers_of(self.optimized):
                 self._runtime = Module(compile_partitioned(self.optimized, None if host == "llvm" else host))
@@ -107,7 +120,8 @@ class ExecutorFactory:
 
     def export_library(self, file_name: str | Path, **options: Any) -> None:
         """Write one file that `load_module` reads. The same model gives the same bytes."""
-        meta = {"format": _FORMAT, "version": _VERSION, "target": str(self.target), "opt_level": self.opt_level}
+        target = str(self.target) if isinstance(self.target, Target) else {k: str(v) for k, v in self.target.items()}
+        meta = {"format": _FORMAT, "version": _VERSION, "target": target, "opt_level": self.opt_level}
         parts = (json.dumps(meta).encode(), save_json(self.ir_mod).encode(), save_param_dict(self.params))
 
         def write(stream: BinaryIO) -> None:
@@ -134,11 +148,23 @@ def build(
     """`ir_mod` optimized at the level of the pass context, for the host's processor.
 
     `target` "numpy" evaluates with numpy; every other one compiles with TVM where it is installed, else numpy does the
-    work. Functions for a compiler go to the target of its name (`relay_hw.target`, or `relay.ext.NAME`).
+    work. Functions for a compiler go to the target of its name (`relay_hw.target`, or `relay.ext.NAME`). A mapping of
+    devices to several targets runs each operator where `on_device` puts it: `{"cpu": "llvm", "ext_dev": "accel"}`.
     """
-    chosen = next(iter(target.values())) if isinstance(target, Mapping) and "kind" not in target else target
     level = PassContext.current().opt_level
-    return ExecutorFactory(as_module(ir_mod), params or {}, Target(chosen or "llvm"), level)
+    return ExecutorFactory(as_module(ir_mod), params or {}, _targets(target or "llvm"), level)
+
+
+def _targets(given: Any) -> Target | Mapping[str, Target]:
+    """A target, or several by kind of device; keys may be devices or TVM's codes of their kinds."""
+    if not isinstance(given, Mapping) or "kind" in given:
+        return _target(given)
+    found = {(key if isinstance(key, Device) else device(key)).kind: _target(one) for key, one in given.items()}
+    return found if len(found) > 1 else next(iter(found.values()))
+
+
+def _target(given: Any) -> Target:
+    return given if isinstance(given, Target) else Target(given)
 
 
 def load_module(path: str | Path, fmt: str = "") -> ExecutorFactory:
@@ -153,4 +179,4 @@ def load_module(path: str | Path, fmt: str = "") -> ExecutorFactory:
     if not isinstance(record, dict) or record.get("format") != _FORMAT or record.get("version") != _VERSION:
         raise InputError(f"library must be of format {_FORMAT} {_VERSION}, not {meta[:80].decode(errors='replace')}")
     mod = as_module(load_json(module.decode()))
-    return ExecutorFactory(mod, load_param_dict(params), Target(record["target"]), int(record["opt_level"]))
+    return ExecutorFactory(mod, load_param_dict(params), _targets(record["target"]), int(record["opt_level"]))

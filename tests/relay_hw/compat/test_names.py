@@ -12,7 +12,7 @@ import relay_hw
 from relay_hw.compat import tvm
 from relay_hw.compat.tvm import relay
 from relay_hw.compat.tvm.contrib import graph_executor, utils
-from relay_hw.errors import InputError
+from relay_hw.errors import InputError, UnsupportedError
 
 README = Path(relay_hw.__file__).parent / "compat" / "tvm" / "README.md"
 NAMES = sorted(set(re.findall(r"`(tvm\.[\w.]+)`", README.read_text())))
@@ -55,8 +55,30 @@ def test_devices_and_targets() -> None:
     with tvm.target.Target("llvm -mcpu=core-avx2") as target:
         assert target.kind == "llvm" and str(target) == "llvm -mcpu=core-avx2"
     assert tvm.target.Target({"kind": "cuda"}).kind == "cuda" and tvm.target.arm_cpu("rasp3b").kind == "llvm"
-    with pytest.raises(InputError, match="target must be one of llvm, c, cuda, opencl, nvptx, numpy, not hexagon"):
+    with pytest.raises(
+        InputError, match="target must be one of llvm, c, cuda, opencl, nvptx, numpy, accel, vta, not hexagon"
+    ):
         tvm.target.Target("hexagon")
+
+
+def test_targets_by_device(tmp_path: Path) -> None:
+    x = relay.var("x", shape=(3,), dtype="int32")
+    there = relay.annotation.on_device(
+        relay.add(relay.annotation.on_device(x, tvm.cpu()), relay.const(1)), tvm.ext_dev()
+    )
+    mod = tvm.IRModule.from_expr(relay.Function([x], relay.multiply(there, relay.const(2))))
+    targets = {tvm.cpu(): "numpy", 12: tvm.target.Target("numpy")}
+    lib = relay.build(mod, target=targets)
+    assert lib["default"](tvm.cpu(), tvm.ext_dev()).run(x=np.int32([1, 2, 3])).tolist() == [4, 6, 8]
+    lib.export_library(tmp_path / "lib.tar")
+    again = tvm.runtime.load_module(tmp_path / "lib.tar")["default"](tvm.cpu())
+    assert again.run(x=np.int32([1, 2, 3])).tolist() == [4, 6, 8] and again.result is not None
+    assert sum(row.reason.startswith("it copies") for row in again.artifact.manifest.layers) == 2
+    with pytest.raises(InputError, match=r"device must be one of cpu, cuda, not ext_dev\(0\)"):
+        relay.build(mod, target={"cpu": "numpy", "cuda": "cuda"})["default"](tvm.cpu())
+    with pytest.raises(UnsupportedError, match=r"not add on ext_dev\(0\): add computes in int32"):
+        relay.build(mod, target={"cpu": "llvm", "ext_dev": "accel"})["default"](tvm.cpu())
+    assert tvm.target.default_device(tvm.target.Target("accel:tiny")) == tvm.ext_dev()
 
 
 def test_modules_change_in_place() -> None:
