@@ -390,7 +390,8 @@ class _Run:
             self._calls.append(Launch(sample, name, stats))
             self._launched(self._calls[-1], now)
         if self._keeps:
-            self.kept.setdefault(name, []).append(tuple(_leaves(value)))
+            # Copies: without a device a value may lie in memory that later samples use again.
+            self.kept.setdefault(name, []).append(tuple(np.array(leaf) for leaf in _leaves(value)))
         self._progress.advanced(_RUNNING, sample + 1)
 
     def _launched(self, launch: Launch, now: float) -> None:

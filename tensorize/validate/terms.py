@@ -204,11 +204,12 @@ def looked_up(terms: Terms, table: Numbers) -> Terms:
     results = table.astype(np.int64)
     name = key("table", *(results - INT8[0]).tolist())
     low, high = (np.asarray(bound, np.int64) - INT8[0] for bound in (terms.low, terms.high))
-    numbers = np.where(low == high, results[low] % PRIME, function(name, terms.numbers))
     spans, which = np.unique(low * results.size + high, return_inverse=True)
     reached = [results[span // results.size : span % results.size + 1] for span in spans.tolist()]
     ends = np.array([(found.min(), found.max()) for found in reached])[which.reshape(low.shape)]
-    return Terms(numbers, ends[..., 0], ends[..., 1])
+    least, most = ends[..., 0], ends[..., 1]
+    # What can be one number only is that number, as it is for whoever stores it.
+    return Terms(np.where(least == most, least % PRIME, function(name, terms.numbers)), least, most)
 
 
 def maximum(members: Terms) -> Terms:

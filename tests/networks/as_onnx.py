@@ -26,7 +26,11 @@ _ONNX = {
     Kind.MEAN_POOL: "AveragePool",
     Kind.WHOLE_MEAN: "GlobalAveragePool",
     Kind.ADD: "Add",
+    Kind.MULTIPLY: "Mul",
     Kind.RELU: "Relu",
+    Kind.SIGMOID: "Sigmoid",
+    Kind.TANH: "Tanh",
+    Kind.HARD_SWISH: "HardSwish",
     Kind.FLATTEN: "Flatten",
 }
 
@@ -80,10 +84,10 @@ class _Nodes:
                 self._node(layer, _ONNX[layer.kind], **_window(layer), dilations=layer["dilation"])
             case Kind.MEAN_POOL:
                 self._node(layer, _ONNX[layer.kind], **_window(layer), count_include_pad=layer.one("padded"))
-            case Kind.WHOLE_MEAN | Kind.ADD | Kind.RELU | Kind.FLATTEN:
-                self._node(layer, _ONNX[layer.kind])
             case Kind.CLIP:
                 self._node(layer, "Clip", *(np.float32(tenth / 10) for tenth in layer["tenths"]))
+            case kind if kind in _ONNX:
+                self._node(layer, _ONNX[kind])
             case _:
                 self._moves(layer)
 
@@ -114,9 +118,10 @@ class _Nodes:
     def _moves(self, layer: Layer) -> None:
         rank = len(self.known[layer.inputs[0]])
         match layer.kind:
-            case Kind.PAD:
+            case Kind.PAD | Kind.MIRROR:
                 top, left, bottom, right = layer["pads"]
-                self._node(layer, "Pad", np.array([0, 0, top, left, 0, 0, bottom, right]))
+                how = {"mode": "reflect"} if layer.kind is Kind.MIRROR else {}
+                self._node(layer, "Pad", np.array([0, 0, top, left, 0, 0, bottom, right]), **how)
             case Kind.JOIN:
                 self._node(layer, "Concat", axis=layer.one("axis"))
             case Kind.SLICE:

@@ -190,7 +190,11 @@ class _Drawing:
         yield Kind.WHOLE_MEAN, (x,), {}
 
     def pad_conv(self, x: str) -> Iterator[Drawn]:
-        yield Kind.PAD, (x,), {"pads": tuple(self.rng.randint(0, 2) for _ in range(4))}
+        yield (
+            self.rng.choice((Kind.PAD, Kind.PAD, Kind.MIRROR)),
+            (x,),
+            {"pads": tuple(self.rng.randint(0, 2) for _ in range(4))},
+        )
         yield from self.rng.choice((self.conv, self.depthwise))(self.last)
 
     def residual(self, x: str) -> Iterator[Drawn]:
@@ -198,6 +202,15 @@ class _Drawing:
         window: dict[str, Shape] = {"kernel": (3, 3), "strides": (1, 1), "dilation": (1, 1), "pads": (1, 1, 1, 1)}
         yield Kind.CONV, (x,), {"channels": (channels,), "groups": (1,), **window}
         yield Kind.ADD, self.rng.choice(((self.last, x), (x, self.last))), {}
+        yield from self._then()
+
+    def gate(self, x: str) -> Iterator[Drawn]:
+        """A factor for each channel, computed from the whole map."""
+        window: dict[str, Shape] = {"kernel": (1, 1), "strides": (1, 1), "dilation": (1, 1), "pads": (0, 0, 0, 0)}
+        yield Kind.WHOLE_MEAN, (x,), {}
+        yield Kind.CONV, (self.last,), {"channels": (self.values[x][1],), "groups": (1,), **window}
+        yield self.rng.choice((Kind.SIGMOID, Kind.SIGMOID, Kind.TANH)), (self.last,), {}
+        yield Kind.MULTIPLY, (x, self.last), {}
         yield from self._then()
 
     def upsample(self, x: str) -> Iterator[Drawn]:
@@ -290,6 +303,17 @@ class _Drawing:
         yield Kind.ADD, (x, self._twin(x)), {}
         yield from self._then()
 
+    def multiply(self, x: str) -> Iterator[Drawn]:
+        yield Kind.MULTIPLY, (x, self._twin(x)), {}
+        yield from self._then()
+
+    def activation(self, x: str) -> Iterator[Drawn]:
+        yield self.rng.choice((Kind.SIGMOID, Kind.TANH, Kind.HARD_SWISH)), (x,), {}
+
+    def silu(self, x: str) -> Iterator[Drawn]:
+        yield Kind.SIGMOID, (x,), {}
+        yield Kind.MULTIPLY, (x, self.last), {}
+
     def join(self, x: str) -> Iterator[Drawn]:
         rank = len(self.values[x])
         axis = self.rng.choice((1, 1, rank - 1, min(2, rank - 1)))
@@ -312,22 +336,26 @@ class _Drawing:
 
     def _then(self) -> Iterator[Drawn]:
         """An activation, or none."""
-        match self.rng.randrange(5):
-            case 0 | 1:
+        match self.rng.randrange(8):
+            case 0 | 1 | 2:
                 yield from self.relu(self.last)
-            case 2:
+            case 3:
                 yield from self.clip(self.last)
+            case 4:
+                yield from self.rng.choice((self.activation, self.silu))(self.last)
             case _:
                 pass
 
 
 _Draw = Callable[[_Drawing, str], Iterator[Drawn]]
 _D = _Drawing
-_ANY: Final[tuple[_Draw, ...]] = (_D.clip, _D.add, _D.join, _D.slice, _D.reverse, _D.tile, _D.squeezed)
+_ANY: Final[tuple[_Draw, ...]] = (
+    _D.clip, _D.activation, _D.add, _D.multiply, _D.join, _D.slice, _D.reverse, _D.tile, _D.squeezed,
+)  # fmt: skip
 _IMAGE: Final[tuple[_Draw, ...]] = (
     _D.conv, _D.conv, _D.conv, _D.depthwise, _D.depthwise, _D.grouped, _D.grouped, _D.transposed, _D.transposed,
-    _D.max_pool, _D.max_pool, _D.mean_pool, _D.whole_mean, _D.pad_conv, _D.residual, _D.residual, _D.add, _D.join,
-    _D.upsample, _D.spread, _D.shuffle, _D.flatten, _D.tokens, _D.channels_last, *_ANY,
+    _D.max_pool, _D.max_pool, _D.mean_pool, _D.whole_mean, _D.pad_conv, _D.residual, _D.residual, _D.gate, _D.add,
+    _D.join, _D.upsample, _D.spread, _D.shuffle, _D.flatten, _D.tokens, _D.channels_last, *_ANY,
 )  # fmt: skip
 _ROWS: Final[tuple[_Draw, ...]] = (_D.dense, _D.dense, _D.dense, _D.image, _D.image, *_ANY)
 _OF_RANK: Final[dict[int, tuple[_Draw, ...]]] = {

@@ -67,7 +67,10 @@ def _shape(layer: Layer, inputs: Sequence[Shape]) -> Shape:
         case Kind.ADD:
             _need(inputs[0] == inputs[1], "equal shapes")
             return x
-        case Kind.RELU | Kind.CLIP:
+        case Kind.MULTIPLY:
+            _need(inputs[1] in (x, (*x[:2], *[1] * (len(x) - 2))), "equal shapes, or a number a channel")
+            return x
+        case Kind.RELU | Kind.CLIP | Kind.SIGMOID | Kind.TANH | Kind.HARD_SWISH:
             return x
         case Kind.FLATTEN:
             return (1, prod(x))
@@ -79,9 +82,11 @@ def _moved(layer: Layer, inputs: Sequence[Shape]) -> Shape:
     """The shape of what only moves elements."""
     x = inputs[0]
     match layer.kind:
-        case Kind.PAD:
+        case Kind.PAD | Kind.MIRROR:
             batch, channels, height, width = x
             top, left, bottom, right = layer["pads"]
+            inside = max(top, bottom) < height and max(left, right) < width
+            _need(layer.kind is Kind.PAD or inside, "pixels to mirror")
             return (batch, channels, height + top + bottom, width + left + right)
         case Kind.JOIN:
             axis = layer.one("axis")
