@@ -248,8 +248,8 @@ MUL_MULTIPLIER_BITS = 22
 def _mul_type(attrs: MulAttrs, y: TensorType, r: TensorType) -> Type:
     name = "fixed.mul"
     _check_operands(name, attrs, y, r)
-    one = (1, *y.shape[1:2], *[1] * (y.rank - 2))
-    if y.rank != r.rank or not (all(map(same_dim, y.shape, r.shape)) or all(map(same_dim, one, r.shape))):
+    factors = [(first, *y.shape[1:2], *[1] * (y.rank - 2)) for first in (1, *y.shape[:1])]
+    if y.rank != r.rank or not any(all(map(same_dim, shape, r.shape)) for shape in (y.shape, *factors)):
         raise TypeCheckError(
             f"the second argument of {name} must have the shape of the first one or a number for each channel, "
             f"not {show(r)} beside {show(y)}"

@@ -306,7 +306,7 @@ class _Planner:
             shape, other = shape_of(left), shape_of(right)
             if shape is None or other is None or shape != shape_of(call) or len(shape) != 4:
                 continue
-            if other in (shape, (1, *shape[1:2], 1, 1)):
+            if other in (shape, (*shape[:2], 1, 1)):
                 return left, right
         return None
 

@@ -183,9 +183,12 @@ def test_mul_over_all_pairs_of_int8(rounding: str) -> None:
         assert one.reference(attrs, [y, r], ty).tolist() == want
 
 
-def test_mul_with_a_number_for_each_channel(apply: Callable[..., np.ndarray]) -> None:
+@pytest.mark.parametrize("shapes", [((1, 3, 4, 5), (1, 3, 1, 1)), ((2, 3, 4, 5), (1, 3, 1, 1)), ((2, 3, 4), (2, 3, 1))])
+def test_mul_with_a_number_for_each_channel(
+    apply: Callable[..., np.ndarray], shapes: tuple[tuple[int, ...], ...]
+) -> None:
     generator = np.random.default_rng(2)
-    y, r = (generator.integers(-128, 128, shape).astype(np.int8) for shape in ((1, 3, 4, 5), (1, 3, 1, 1)))
+    y, r = (generator.integers(-128, 128, shape).astype(np.int8) for shape in shapes)
     whole = np.broadcast_to(r, y.shape).copy()
     numbers = {"multiplier": 77, "shift": 9, "y_zero_point": 3, "r_zero_point": -5}
     np.testing.assert_array_equal(apply(op.fixed.mul, y, r, **numbers), apply(op.fixed.mul, y, whole, **numbers))
