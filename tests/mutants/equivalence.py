@@ -47,7 +47,7 @@ def proof(mutant: Mutant, seconds: float) -> str:
 
     It is the mutant's module, or those that hold it, whose outputs may have no use for what changes, or a scene.
     """
-    for scenes in _stages(mutant.site.place.module):
+    for scenes in stages(mutant.site.place.module):
         try:
             with at_most(seconds):
                 if all(_is_proven(mutant, scene) for scene in scenes):
@@ -57,19 +57,24 @@ def proof(mutant: Mutant, seconds: float) -> str:
     return ""
 
 
-def _stages(module: str) -> Iterator[list[Scene]]:
+def stages(module: str) -> Iterator[list[Scene]]:
     """Scenes that are a proof together, the smallest first."""
     holders = [
         outer
         for outer, path in sources().items()
         if outer != module and re.search(rf"^\s*{module} (?:#\(|[uf]_)", path.read_text(), re.MULTILINE)
     ]
-    if module in SCENES:
-        yield [SCENES[module]]
+    yield from ([scene] for scene in SCENES.get(module, ()))
     if module not in LARGE:
         yield [Scene(module)]
     if holders and not set(holders) & set(LARGE):
-        yield [Scene(outer) for outer in holders]
+        yield [_scene_of(outer, module) for outer in holders]
+
+
+def _scene_of(outer: str, module: str) -> Scene:
+    """The largest scene of a module that shows one below it."""
+    shown = [scene for scene in SCENES.get(outer, ()) if module in (scene.whole or ())]
+    return shown[-1] if shown else Scene(outer)
 
 
 def _is_proven(mutant: Mutant, scene: Scene) -> bool:

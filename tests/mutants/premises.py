@@ -72,20 +72,36 @@ class Scene:
 
 _STOPPED = "vta_stop P1, P2; vta_csr P9: behind a stop no report counts"
 _FIRST = "vta_fault P2: sources count as they were in the cycle of the first fault"
+_READ = "vta_inp_mem, vta_wgt_mem: an address counts with a read alone"
+_WRITTEN = "vta_scratchpads: a beat counts with a bit of we_o alone"
 CARES = {
-    "vta_compute": (Care("fault_o", "!stop_i", _STOPPED),),
+    "vta_compute": (
+        Care("fault_o", "!stop_i", _STOPPED),
+        Care("inp_window_o", "inp_re_o", _READ),
+        Care("inp_raddr_o", "inp_re_o", _READ),
+        Care("wgt_raddr_o", "wgt_re_o", _READ),
+    ),
     "vta_fetch": (Care("range_fault_o", "run_i", "vta_fault P6: nothing is reported while run_i is low"),),
     "vta_load": (Care("range_index_o", "range_fault_o && !past_range_fault_o", _FIRST),),
+    "vta_load_data": tuple(Care(output, "|we_o", _WRITTEN) for output in ("be_o", "waddr_o", "wdata_o")),
     "vta_output_walk": (Care("fault_o", "!stop_i", _STOPPED),),
     "vta_store": (Care("range_index_o", "range_fault_o && !past_range_fault_o", _FIRST),),
 }
-# Modules of which less than all must be seen, or is too much.
+# Modules of which less than all must be seen, or is too much: scenes to try, the smallest first.
 SCENES = {
-    "vta_compute": Scene("vta_compute", ("vta_uop_walk",)),
-    "vta_core": Scene("vta_core", ()),
-    "vta_exec": Scene("vta_exec", ()),
-    "vta_fetch": Scene("vta_fetch", ()),
-    "vta_load": Scene("vta_load", ("vta_dma_walk",)),
-    "vta_output": Scene("vta_output", ("vta_requant_lane",)),
-    "vta_store": Scene("vta_store", ("vta_dma_walk",)),
+    "vta_compute": (
+        Scene("vta_compute", ("vta_uop_walk",)),
+        Scene("vta_compute", ("vta_uop_walk", "vta_dot", "vta_multiples", "vta_nibble")),
+    ),
+    "vta_core": (Scene("vta_core", ()),),
+    "vta_exec": (Scene("vta_exec", ()),),
+    "vta_fetch": (Scene("vta_fetch", ()),),
+    "vta_load": (
+        Scene("vta_load", ("vta_dma_walk",)),
+        Scene("vta_load", ("vta_dma_walk", "vta_load_data", "vta_load_place")),
+    ),
+    "vta_load_data": (Scene("vta_load_data", ("vta_load_place",)),),
+    "vta_output": (Scene("vta_output", ("vta_requant_lane",)),),
+    "vta_store": (Scene("vta_store", ("vta_dma_walk",)),),
+    "vta_update": (Scene("vta_update", ()),),
 }

@@ -25,6 +25,7 @@ from tests.accel.isa.runner import PROGRAMS
 from tests.accel.sim.timed_programs import timed_program
 from tests.mutants.build import SHAPES_AND_SAMPLE as SHAPES
 from tests.mutants.build import Mutant
+from tests.mutants.chains import chains
 from tests.mutants.launches import again, by_watchdog, interrupted, registers, silent, untouched
 from tests.mutants.meetings import clashes, cut, holds, meetings, overflows, stuck
 from tests.mutants.refused import answered, behind_padding, beyond, broken, fetched, outside, queued, waiting
@@ -87,6 +88,7 @@ def trials(name: str) -> dict[str, Trial]:
     found["timed programs"] = in_order(timed(range(6), STANDARD), STANDARD)
     found |= {answer.name: answered(config, other, answer, answer, 5) for answer in Answer}
     found["roundings"] = in_order(roundings(config), STANDARD)
+    found["chains"] = in_order(chains(config), STANDARD)
     found["silent"] = silent(case, 4)
     for order in WriteOrder:
         memory = replace(BUSY, write_order=order)

@@ -8,7 +8,7 @@ from relay_hw.accel.sim.verilator import build_library
 from scripts import mutants
 from tests.mutants.alone import Fate
 from tests.mutants.build import SAMPLE, SHAPES, SHAPES_AND_SAMPLE, Mutant, chosen, sites_of, sources
-from tests.mutants.equivalence import has_fate
+from tests.mutants.equivalence import has_fate, stages
 from tests.mutants.operators import Operator, Subject
 from tests.mutants.suite import run
 
@@ -37,6 +37,13 @@ def test_sample() -> None:
 def test_open_survivors_say_why() -> None:
     known = mutants.known_survivors()
     assert known and all(len(reason) > 6 for _, reason in known.values())
+
+
+def test_every_scene_of_a_proof_shows_the_module_that_changes() -> None:
+    for module in sources():
+        scenes = [scene for together in stages(module) for scene in together]
+        hidden = [scene for scene in scenes if scene.whole is not None and module not in (scene.outer, *scene.whole)]
+        assert not hidden, module
 
 
 @pytest.mark.long

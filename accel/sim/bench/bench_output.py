@@ -55,7 +55,8 @@ async def executes_like_the_semantics(dut: Dut) -> None:
         where = get(dut.waddr_o)
         if get(dut.out_we_o):
             out[where] = np.frombuffer(get(dut.wdata_o).to_bytes(config.block_out, "little"), np.int8)
-        # The accumulator is told a cycle ahead.
+        # A vector counts in the cycle in which it is written; the accumulator is told a cycle ahead.
+        assert get(dut.vector_o) == (get(dut.out_we_o) or get(dut.inp_we_o) or into_acc is not None)
         if into_acc is not None:
             acc[into_acc] = np.frombuffer(get(dut.wdata_o).to_bytes(config.block_out, "little"), np.int8)
         into_acc = get(dut.acc_waddr_o) if get(dut.acc_we_o) else None
