@@ -14,13 +14,14 @@ from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.ir.visit import post_order
 
 _DENSE: Final = ("nn.dense", "qnn.dense")
-_MATMUL: Final = ("nn.matmul", "nn.batch_matmul")
+_MATMUL: Final = ("nn.matmul", "nn.batch_matmul", "qnn.batch_matmul")
 _CONV: Final = ("nn.conv1d", "nn.conv2d", "nn.conv3d", "qnn.conv2d")
 _TRANSPOSED: Final = (
     "nn.conv1d_transpose",
     "nn.conv2d_transpose",
     "nn.conv3d_transpose",
     "fixed.conv2d_transpose",
+    "qnn.conv2d_transpose",
 )
 _EINSUM: Final = "einsum"
 

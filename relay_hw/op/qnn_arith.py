@@ -52,7 +52,7 @@ class BroadcastAttrs(Attrs):
     rhs_axis: int = -1
 
 
-def _product_params(name: str, types: Sequence[Type], solver: Solver, units: Dim) -> None:
+def product_params(name: str, types: Sequence[Type], solver: Solver, units: Dim) -> None:
     """Arguments 2 to 5: input and kernel zero points, input and kernel scales."""
     for at, what, dtype, size in (
         (2, "input zero point", "int32", 1),
@@ -68,7 +68,7 @@ def _conv2d_type(types: Sequence[Type], attrs: Conv2DAttrs, solver: Solver) -> T
     if not isinstance(result, TensorType):
         return result
     units = result.shape[(attrs.out_layout or attrs.data_layout).index("C")]
-    _product_params("qnn.conv2d", types, solver, units)
+    product_params("qnn.conv2d", types, solver, units)
     return TensorType(result.shape, attrs.out_dtype or "int32")
 
 
@@ -127,7 +127,7 @@ def _dense_type(types: Sequence[Type], attrs: DenseAttrs, solver: Solver) -> Typ
     result = dense_relation("qnn.dense", types[:2], attrs, solver)
     if result is None:
         return None
-    _product_params("qnn.dense", types, solver, result.shape[-1])
+    product_params("qnn.dense", types, solver, result.shape[-1])
     return TensorType(result.shape, attrs.out_dtype or "int32")
 
 

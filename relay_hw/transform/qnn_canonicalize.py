@@ -6,6 +6,7 @@ In: a typed module. Out: the same without `qnn.*`, but for those whose scales ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,23 @@ from numpy.typing import NDArray
 
 from relay_hw.ir.expr import Call, Expr, Function, Tuple
 from relay_hw.ir.module import IRModule
+from relay_hw.op import get
 from relay_hw.op.base import split_padding
+from relay_hw.op.qnn_floats import FLOATS
 from relay_hw.op.qnn_scale import fixed_point
 from relay_hw.transform.base import FunctionPass
-from relay_hw.transform.graph import constant, constant_value, dtype_of, is_external, is_op, make, shape_of, typed_tuple
+from relay_hw.transform.graph import (
+    constant,
+    constant_value,
+    dtype_of,
+    is_external,
+    is_op,
+    make,
+    op_name,
+    shape_of,
+    typed_call,
+    typed_tuple,
+)
 from relay_hw.transform.rewrite_rules import Rule, Uses, apply_rules
 
 Array = NDArray[Any]
@@ -273,6 +287,28 @@ def _concatenate(call: Call, uses: Uses) -> Expr | None:
     return make("concatenate", (typed_tuple(done),), axis=call.attrs.axis, span=call.span)
 
 
+def _batch_matmul(call: Call, uses: Uses) -> Expr:
+    x, y, x_zero, y_zero = call.args[:4]
+    sides = _minus(x, x_zero, 0, "int32"), _minus(y, y_zero, 0, "int32")
+    flips = {name: getattr(call.attrs, name) for name in ("transpose_a", "transpose_b")}
+    return make("nn.batch_matmul", sides, out_dtype=dtype_of(call), span=call.span, **flips)
+
+
+def _conv2d_transpose(call: Call, uses: Uses) -> Expr:
+    data, weight, zero, weight_zero = call.args[:4]
+    sides = _minus(data, zero, 0, "int32"), _minus(weight, weight_zero, call.attrs.kernel_layout.index("O"), "int32")
+    attrs = replace(call.attrs, out_dtype=dtype_of(call))
+    return typed_call(get("nn.conv2d_transpose"), sides, attrs, call.span)
+
+
+def _by_floats(call: Call, uses: Uses) -> Expr:
+    """dequantize, the operator on real numbers, quantize."""
+    data, scale, zero, *out = call.args
+    real = make("qnn.dequantize", (data, scale, zero), axis=-1, out_dtype="float32")
+    value = typed_call(FLOATS[op_name(call)], (real,), call.attrs, call.span)
+    return make("qnn.quantize", (value, *out), axis=-1, out_dtype=dtype_of(call), rounding="half_away")
+
+
 QNN_RULES = (
     Rule("quantize", ("qnn.quantize",), _quantize),
     Rule("dequantize", ("qnn.dequantize",), _dequantize),
@@ -282,4 +318,7 @@ QNN_RULES = (
     Rule("sum", ("qnn.add", "qnn.subtract"), _sum),
     Rule("product", ("qnn.mul",), _product),
     Rule("concatenate", ("qnn.concatenate",), _concatenate),
+    Rule("batch matmul", ("qnn.batch_matmul",), _batch_matmul),
+    Rule("conv2d transpose", ("qnn.conv2d_transpose",), _conv2d_transpose),
+    Rule("by floats", tuple(FLOATS), _by_floats),
 )

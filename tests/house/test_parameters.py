@@ -28,6 +28,8 @@ BUILDERS = {
     "pool.py:build",
     "qnn_arith.py:build",
     "qnn_arith.py:conv2d",
+    "qnn_floats.py:avg_pool2d",
+    "qnn_products.py:conv2d_transpose",
     "qnn_scale.py:requantize",
     "resize.py:build",
 }

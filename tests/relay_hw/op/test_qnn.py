@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from math import floor, frexp
+from math import erf, floor, frexp
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relay_hw import op
+from relay_hw.errors import TypeCheckError
 from relay_hw.ir.types import TensorType, TupleType
 from relay_hw.op.qnn_scale import QuantizeAttrs, RequantizeAttrs, quantize_value, requantize_value
 
@@ -189,3 +190,80 @@ def test_types(infer: Callable, refuse: Callable[..., str]) -> None:
     assert refuse(join, pair, lone, TupleType([zero, zero]), one, zero) == (
         "the input scales of qnn.concatenate must be 2, not 1"
     )
+
+
+ROOT = {"abs": np.abs, "exp": np.exp, "log": np.log, "rsqrt": lambda x: 1 / np.sqrt(x), "sqrt": np.sqrt,
+        "tanh": np.tanh, "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "erf": np.vectorize(erf),
+        "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROOT)
+def test_functions_of_every_int8(apply: Callable[..., np.ndarray], name: str) -> None:
+    q = np.arange(-128, 128).astype(np.int8)
+    got = apply(getattr(op.qnn, name), q, *params((0.05, -129 if name in ("log", "rsqrt") else -128), (0.07, -90)))
+    real = (q.astype(float) + (129 if name in ("log", "rsqrt") else 128)) * float(np.float32(0.05))
+    want = np.clip(np.rint(ROOT[name](real) / float(np.float32(0.07))) - 90, -128, 127)
+    assert got.dtype == np.int8 and np.abs(got - want).max() <= 1 and np.mean(got != want) < 0.02
+
+
+def test_functions_of_several_numbers(apply: Callable[..., np.ndarray]) -> None:
+    q = RNG.integers(-128, 128, (2, 3, 4, 6)).astype(np.int8)
+    real = (q - 5.0) * 0.125
+    leaky = apply(lambda x, *p: op.qnn.leaky_relu(x, 0.25, *p), q, *params((0.125, 5), (0.0625, -3)))
+    assert (
+        leaky.tolist()
+        == np.clip(np.trunc(np.where(real > 0, real, real / 4) * 16 + np.sign(real) * 0.5) - 3, -128, 127).tolist()
+    )
+    soft = apply(op.qnn.softmax, q, *params((0.125, 5), (1 / 256, -128)), axis=1)
+    parts = np.exp(real) / np.exp(real).sum(axis=1, keepdims=True)
+    assert np.abs(soft - np.clip(np.rint(parts * 256) - 128, -128, 127)).max() <= 1
+    mean = apply(lambda x, *p: op.qnn.avg_pool2d(x, *p, (2, 2), (2, 2)), q, *params((0.125, 5), (0.125, 5)))
+    exact = q.astype(float).reshape(2, 3, 2, 2, 3, 2).mean(axis=(3, 5)) - 5
+    assert mean.tolist() == (np.trunc(np.abs(exact) + 0.5) * np.sign(exact) + 5).tolist()
+
+
+def test_batch_matmul_and_transposed_convolution(apply: Callable[..., np.ndarray]) -> None:
+    x, y = (RNG.integers(-128, 128, (2, size, 5)).astype(np.int8) for size in (3, 4))
+    args = [np.int32(3), np.int32(-7), np.float32(0.1), np.float32(0.2)]
+    got = apply(op.qnn.batch_matmul, x, y, *args)
+    assert got.dtype == np.int32
+    assert got.tolist() == np.einsum("bij,bkj->bik", x.astype(int) - 3, y.astype(int) + 7).tolist()
+    data, weight = (
+        RNG.integers(0, 255, (1, 2, 3, 3)).astype(np.uint8),
+        RNG.integers(-9, 9, (2, 2, 2, 2)).astype(np.int8),
+    )
+    zero = np.array([1, -2], np.int32)
+    got = apply(
+        op.qnn.conv2d_transpose, data, weight, np.int32(128), zero, np.float32(1), np.ones(2, np.float32), strides=2
+    )
+    shifted, kernel = data.astype(int) - 128, weight - zero[None, :, None, None]
+    for row, column, i, j in np.ndindex(3, 3, 2, 2):
+        want = shifted[0, :, row, column] @ kernel[:, :, i, j]
+        assert got[0, :, 2 * row + i, 2 * column + j].tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "disable"])
+def test_simulations_compute_what_they_simulate(apply: Callable[..., np.ndarray], dtype: str) -> None:
+    x = RNG.normal(0, 40, (3, 5)).astype(np.float32)
+    scale, zero = np.array([0.5, 0.25, 0.125], np.float32), np.array([0, 4, -2], np.int32)
+    found = apply(op.qnn.simulated_quantize, x, scale, zero, axis=0, out_dtype=dtype)
+    back = apply(op.qnn.simulated_dequantize, found, scale, zero, axis=0, in_dtype=dtype)
+    assert found.dtype == back.dtype == np.float32
+    if dtype == "disable":
+        assert np.array_equal(found, x) and np.array_equal(back, x)
+        return
+    real = apply(op.qnn.quantize, x, scale, zero, axis=0, out_dtype=dtype)
+    assert np.array_equal(found, real.astype(np.float32))
+    assert np.array_equal(back, apply(op.qnn.dequantize, real, scale, zero, axis=0))
+
+
+def test_what_the_rest_of_the_dialect_refuses(refuse: Callable[..., str]) -> None:
+    scalar, whole = TensorType((), "float32"), TensorType((), "int32")
+    floats = TensorType((2,), "float32")
+    assert refuse(op.qnn.tanh, floats, scalar, whole, scalar, whole).startswith(
+        "the quantized element type of qnn.tanh must"
+    )
+    message = refuse(op.qnn.simulated_quantize, TensorType((2,), "int8"), scalar, whole)
+    assert message == "the data of qnn.simulated_quantize must be floats, not int8"
+    with pytest.raises(TypeCheckError, match="must be one of disable, int8, uint8, int32, not int4"):
+        op.qnn.simulated_quantize(op.const(1.0), op.const(1.0), op.const(0), out_dtype="int4")

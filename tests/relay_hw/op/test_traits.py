@@ -101,6 +101,8 @@ ANCHORS: Mapping[str, tuple[dict[str, Any], tuple[int, ...], tuple[int, ...]]] =
     "nn.batch_matmul": ({"transpose_b": True}, (2, 4, 5), (2, 3, 5)),
     "qnn.conv2d": ({"kernel_size": (3, 3), "channels": 3}, (1, 2, 5, 5), (3, 2, 3, 3)),
     "qnn.dense": ({"units": 3}, (2, 5), (3, 5)),
+    "qnn.batch_matmul": ({"transpose_b": True}, (2, 4, 5), (2, 3, 5)),
+    "qnn.conv2d_transpose": ({}, (1, 2, 3, 3), (2, 3, 2, 2)),
     "einsum": ({"equation": "ij,kj->ik"}, (2, 5), (3, 5)),
 }
 ELEMENT_TYPES = {

@@ -154,6 +154,37 @@ def quantized(x: Expr, s: float = 0.1, z: int = -2, dtype: str = "int8") -> Expr
     return qnn.quantize(x, scalar(s, "float32"), scalar(z, "int32"), out_dtype=dtype)
 
 
+BY_FLOATS = {name: getattr(qnn, name) for name in
+             ("abs", "erf", "exp", "hardswish", "log", "rsqrt", "sigmoid", "sqrt", "tanh")}  # fmt: skip
+BY_FLOATS |= {
+    "leaky_relu": lambda x, *rest: qnn.leaky_relu(x, 0.1, *rest),
+    "softmax": lambda x, *rest: qnn.softmax(x, *rest, axis=1),
+    "avg_pool2d": lambda x, *rest: qnn.avg_pool2d(x, *rest, (2, 2), padding=(1, 0)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("name", BY_FLOATS)
+def test_functions_of_real_numbers(name: str, dtype: str) -> None:
+    rng, x = np.random.default_rng(3), data(dtype)
+    check(BY_FLOATS[name](x, scale(rng), zero(rng), scale(rng), zero(rng)), x, rng)
+
+
+@settings(max_examples=15)
+@given(SEEDS, CHANNELS)
+def test_transposed_convolution(rng: np.random.Generator, size: int | None) -> None:
+    x, weight = data("uint8"), op.const(rng.integers(-128, 128, (4, 4, 3, 2)).astype("int8"))
+    args = x, weight, zero(rng), zero(rng, size), scale(rng), scale(rng, size)
+    check(qnn.conv2d_transpose(*args, strides=2, padding=(1, 0), output_padding=(1, 0)), x, rng)
+
+
+@settings(max_examples=15)
+@given(SEEDS)
+def test_batch_matmul(rng: np.random.Generator) -> None:
+    x, y = data("int8", (2, 3, 5)), op.const(rng.integers(-128, 128, (2, 4, 5)).astype("int8"))
+    check(qnn.batch_matmul(x, y, zero(rng), zero(rng), scale(rng), scale(rng)), x, rng)
+
+
 WEIGHT = np.random.default_rng(1).integers(-127, 128, (4, 4, 3, 3)).astype("int8")
 ISLANDS = {
     "relu": lambda x: op.nn.relu(x),
