@@ -13,6 +13,7 @@ from relay_hw.transform.convert_layout import ConvertLayout
 from relay_hw.transform.dead_code import DeadCodeElimination
 from relay_hw.transform.decorators import function_pass, module_pass
 from relay_hw.transform.defuse_ops import DefuseOps
+from relay_hw.transform.dynamic_to_static import DynamicToStatic
 from relay_hw.transform.effects import Effect, pin_effects
 from relay_hw.transform.eta_expand import EtaExpand
 from relay_hw.transform.fake_quantization import FakeQuantizationToInteger
@@ -71,6 +72,7 @@ __all__ = [
     "ConvertLayout",
     "DeadCodeElimination",
     "DefuseOps",
+    "DynamicToStatic",
     "Effect",
     "EliminateCommonSubexpr",
     "EtaExpand",

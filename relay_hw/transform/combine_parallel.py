@@ -1,4 +1,4 @@
-"""Combines parallel layers on one input into one wide layer and slices of its result."""
+"""Combines parallel layers on one input into one wide layer, or one batch of products, and slices of its result."""
 
 from __future__ import annotations
 
@@ -9,11 +9,21 @@ from typing import Any
 import numpy as np
 
 from relay_hw.analysis.scope import find_scopes
-from relay_hw.ir.expr import Call, Expr, Function
+from relay_hw.ir.expr import Call, Constant, Expr, Function, Op, Trait, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.visit import post_order
+from relay_hw.ir.visit import children, post_order
 from relay_hw.transform.base import FunctionPass
-from relay_hw.transform.graph import constant, constant_value, is_external, is_op, make, shape_of, typed_call
+from relay_hw.transform.graph import (
+    constant,
+    constant_value,
+    dtype_of,
+    is_external,
+    is_op,
+    make,
+    shape_of,
+    typed_call,
+    typed_tuple,
+)
 from relay_hw.transform.redirect import redirect
 
 # What siblings must have in common; None if a call cannot be combined.
@@ -23,7 +33,7 @@ Key = Callable[[Call], "Hashable | None"]
 class CombineParallelConv2D(FunctionPass):
     """At least `min_num_branches` convolutions of one input, alike but for their output channels, become one.
 
-    Weights must be constants and groups 1.
+    Weights are constants or computed from parameters by other operators, and groups 1.
     """
 
     name = "combine-parallel-conv2d"
@@ -36,31 +46,39 @@ class CombineParallelConv2D(FunctionPass):
     def transform_function(self, function: Function, mod: IRModule) -> Function:
         if is_external(function):
             return function
-        return _combine(function, self.min_num_branches, _conv_key, _conv_axes)
+        return _combine(function, self.min_num_branches, _conv_key, lambda calls: _wide(calls, *_conv_axes(calls[0])))
 
 
 class CombineParallelDense(FunctionPass):
-    """At least `min_num_branches` dense layers of one input become one. Weights must be constants."""
+    """At least `min_num_branches` dense layers of one input become one, whose weight is theirs joined.
+
+    With `to_batch` layers of as many units each become one batch of products instead. Weights are constants or
+    computed from parameters by other operators.
+    """
 
     name = "combine-parallel-dense"
     opt_level = 4
     pins_effects = True
 
-    def __init__(self, min_num_branches: int = 3) -> None:
+    def __init__(self, min_num_branches: int = 3, to_batch: bool = False) -> None:
         self.min_num_branches = min_num_branches
+        self.to_batch = to_batch
 
     def transform_function(self, function: Function, mod: IRModule) -> Function:
         if is_external(function):
             return function
-        return _combine(function, self.min_num_branches, _dense_key, _dense_axes)
+        if self.to_batch:
+            return _combine(function, self.min_num_branches, _batch_key, _batch)
+        return _combine(function, self.min_num_branches, _dense_key, lambda calls: _wide(calls, *_dense_axes(calls[0])))
 
 
 def _conv_key(call: Call) -> Hashable | None:
-    if not is_op(call, "nn.conv2d") or call.attrs.groups != 1 or constant_value(call.args[1]) is None:
+    shape = shape_of(call.args[1]) if is_op(call, "nn.conv2d") and call.attrs.groups == 1 else None
+    if shape is None:
         return None
-    shape = list(constant_value(call.args[1]).shape)  # type: ignore[union-attr]
-    shape[call.attrs.kernel_layout.index("O")] = 0
-    return ("conv2d", replace(call.attrs, channels=None), tuple(shape), str(constant_value(call.args[1]).dtype))  # type: ignore[union-attr]
+    sizes = list(shape)
+    sizes[call.attrs.kernel_layout.index("O")] = 0
+    return ("conv2d", replace(call.attrs, channels=None), tuple(sizes), dtype_of(call.args[1]))
 
 
 def _conv_axes(call: Call) -> tuple[int, int]:
@@ -69,26 +87,50 @@ def _conv_axes(call: Call) -> tuple[int, int]:
 
 
 def _dense_key(call: Call) -> Hashable | None:
-    weight = constant_value(call.args[1]) if is_op(call, "nn.dense") else None
-    return None if weight is None else ("dense", weight.shape[1], str(weight.dtype), call.attrs.out_dtype)
+    shape = shape_of(call.args[1]) if is_op(call, "nn.dense") else None
+    return None if shape is None else ("dense", shape[1], dtype_of(call.args[1]), call.attrs.out_dtype)
 
 
 def _dense_axes(call: Call) -> tuple[int, int]:
     return 0, call.tensor_type.rank - 1
 
 
-def _combine(function: Function, least: int, key: Key, axes: Callable[[Call], tuple[int, int]]) -> Function:
-    scopes = find_scopes(function)
+def _batch_key(call: Call) -> Hashable | None:
+    key = _dense_key(call)
+    return None if key is None or call.tensor_type.rank != 2 else (key, shape_of(call.args[1]))
+
+
+def _movable(function: Function, key: Key) -> set[Expr]:
+    """The nodes that may be computed where any layer is: of constants and parameters, by other operators."""
+    found: set[Expr] = set()
+    params = set(function.params)
+    for node in post_order(function):
+        match node:
+            case Constant():
+                found.add(node)
+            case Var() if node in params:
+                found.add(node)
+            case Call(op=Op() as op) if not op.has(Trait.EFFECT) and found.issuperset(node.args) and key(node) is None:
+                found.add(node)
+            case Tuple() | TupleGetItem() if found.issuperset(children(node)):
+                found.add(node)
+            case _:
+                pass
+    return found
+
+
+def _combine(function: Function, least: int, key: Key, join: Callable[[Sequence[Call]], dict[Expr, Expr]]) -> Function:
+    scopes, movable = find_scopes(function), _movable(function, key)
     groups: dict[Hashable, list[Call]] = {}
     for node in post_order(function):
         found = key(node) if isinstance(node, Call) else None
-        if found is not None and isinstance(node, Call) and shape_of(node) is not None:
+        if found is not None and isinstance(node, Call) and shape_of(node) is not None and node.args[1] in movable:
             # Layers of different blocks need not be computed together.
             groups.setdefault((found, node.args[0], scopes.of[node]), []).append(node)
     new: dict[Expr, Expr] = {}
     for calls in groups.values():
         if len(calls) >= least:
-            new.update(_wide(calls, *axes(calls[0])))
+            new.update(join(calls))
     if not new:
         return function
     result = redirect(function, new.get)
@@ -96,20 +138,42 @@ def _combine(function: Function, least: int, key: Key, axes: Callable[[Call], tu
     return result
 
 
+def _joined(weights: Sequence[Expr], axis: int) -> Expr:
+    values = [value for value in map(constant_value, weights) if value is not None]
+    if len(values) == len(weights):
+        return constant(np.concatenate(values, axis=axis))
+    return make("concatenate", (typed_tuple(weights),), axis=axis)
+
+
 def _wide(calls: Sequence[Call], weight_axis: int, axis: int) -> dict[Expr, Expr]:
     """For each of `calls` its slice of one call for all."""
     first = calls[0]
-    weights = [value for value in (constant_value(call.args[1]) for call in calls) if value is not None]
-    weight = constant(np.concatenate(weights, axis=weight_axis))
-    size = weight.data.shape[weight_axis]
+    weight = _joined([call.args[1] for call in calls], weight_axis)
+    size = weight.tensor_type.static_shape[weight_axis]
     changes: dict[str, Any] = {"channels": size} if is_op(first, "nn.conv2d") else {"units": size}
     both = typed_call(first.op, (first.args[0], weight), replace(first.attrs, **changes), first.span)  # type: ignore[arg-type]
     slices: dict[Expr, Expr] = {}
     start = 0
-    for call, part in zip(calls, weights, strict=True):
-        end = start + part.shape[weight_axis]
-        slices[call] = make(
-            "strided_slice", (both,), begin=(start,), end=(end,), strides=(1,), axes=(axis,), span=call.span
-        )
+    for call in calls:
+        end = start + call.args[1].tensor_type.static_shape[weight_axis]
+        slices[call] = _slice(both, start, end, axis, call)
         start = end
     return slices
+
+
+def _slice(whole: Expr, start: int, end: int, axis: int, call: Call) -> Call:
+    return make("strided_slice", (whole,), begin=(start,), end=(end,), strides=(1,), axes=(axis,), span=call.span)
+
+
+def _batch(calls: Sequence[Call]) -> dict[Expr, Expr]:
+    """For each of `calls` its matrix of one product of batches, in which the input is repeated."""
+    first = calls[0]
+    weights = [make("expand_dims", (call.args[1],), axis=0, num_newaxis=1) for call in calls]
+    sides = make("expand_dims", (first.args[0],), axis=0, num_newaxis=1), _joined(weights, 0)
+    product = make(
+        "nn.batch_matmul", sides, out_dtype=dtype_of(first), transpose_a=False, transpose_b=True, span=first.span
+    )
+    return {
+        call: make("squeeze", (_slice(product, at, at + 1, 0, call),), axis=(0,), span=call.span)
+        for at, call in enumerate(calls)
+    }

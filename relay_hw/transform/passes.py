@@ -17,6 +17,7 @@ from relay_hw.transform.constant_arguments import ConstantArguments
 from relay_hw.transform.convert_layout import ConvertLayout
 from relay_hw.transform.dead_code import DeadCodeElimination
 from relay_hw.transform.defuse_ops import DefuseOps
+from relay_hw.transform.dynamic_to_static import DynamicToStatic
 from relay_hw.transform.eta_expand import EtaExpand
 from relay_hw.transform.fake_quantization import FakeQuantizationToInteger
 from relay_hw.transform.fast_math import FastMath
@@ -88,6 +89,7 @@ PASSES: Final[tuple[type[Pass], ...]] = (
     CanonicalizeCast,
     CombineParallelConv2D,
     CombineParallelDense,
+    DynamicToStatic,
     OutlineFragments,
     OutlineCopies,
     BatchFragments,

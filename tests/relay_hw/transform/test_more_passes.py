@@ -101,6 +101,42 @@ def test_parallel_dense_layers() -> None:
         assert_close(wanted, found, "dense")
 
 
+def test_weights_that_are_computed() -> None:
+    first, second = var("a", 3, 4, 3, 3), var("b", 4, 2, 3, 3)
+    weights = [op.multiply(first, op.const(np.float32(2))), op.transpose(second, (1, 0, 2, 3)), first]
+    mod = InferType()(module(Tuple([op.nn.conv2d(X, weight, padding=1) for weight in weights]), X, first, second))
+    new = CombineParallelConv2D()(mod)
+    assert count(new)["nn.conv2d"] == 1 and count(new)["concatenate"] == 1
+    given = [RNG.normal(size=ty.static_shape).astype("float32") for ty in (p.tensor_type for p in mod["main"].params)]
+    for wanted, found in zip(evaluate(mod, given), evaluate(new, given), strict=True):
+        assert_close(wanted, found, "computed weights")
+
+
+def test_weights_that_need_another_layer_or_a_later_name_stay() -> None:
+    x = var("x", 2, 3)
+    weight = op.const(RNG.normal(size=(3, 3)).astype("float32"))
+    inner = op.nn.dense(x, weight, units=3)
+    again = op.nn.dense(x, op.concatenate([inner, op.const(np.ones((1, 3), "float32"))], axis=0), units=3)
+    mod = InferType()(module(Tuple([inner, again]), x))
+    assert CombineParallelDense(2)(mod) is mod
+    named = relay.Var("w")
+    late = relay.Let(named, op.add(weight, weight), op.nn.dense(x, named, units=3))
+    other = InferType()(module(Tuple([inner, late]), x))
+    assert count(CombineParallelDense(2)(other))["nn.dense"] == 2
+
+
+def test_dense_layers_as_a_batch() -> None:
+    x, computed = var("x", 2, 5), var("w", 3, 5)
+    weights = [op.const(RNG.normal(size=(n, 5)).astype("float32")) for n in (3, 4, 3)] + [op.exp(computed)]
+    layers = [op.nn.dense(x, weight, units=n) for weight, n in zip(weights, (3, 4, 3, 3), strict=True)]
+    mod = InferType()(module(Tuple(layers), x, computed))
+    new = CombineParallelDense(3, to_batch=True)(mod)
+    assert (count(new)["nn.dense"], count(new)["nn.batch_matmul"]) == (1, 1)
+    given = [RNG.normal(size=shape).astype("float32") for shape in ((2, 5), (3, 5))]
+    for wanted, found in zip(evaluate(mod, given), evaluate(new, given), strict=True):
+        assert_close(wanted, found, "batch")
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_networks(seed: int) -> None:
     mod = InferType()(random_cnn(seed))
