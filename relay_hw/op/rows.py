@@ -44,6 +44,7 @@ ELEMENT_BITS = 18
 MOST_EPSILON = 1 << 48
 # Bits of the fraction of a norm's epsilon.
 EPSILON_BITS = 4
+MOST_SHIFT = 40
 # How far the product of an element and an inverse root is shifted, less what the two say: 16 has the root 4.
 NORM_SHIFT = 23 - FRACTION_BITS - EPSILON_BITS // 2
 # No row is longer.
@@ -193,7 +194,7 @@ def _norm_type(name: str) -> AnyValue:
         if data is None:
             return None
         _check_rows(name, data)
-        check_range(name, "shift", attrs.shift, 0, 40)
+        check_range(name, "shift", attrs.shift, 0, MOST_SHIFT)
         check_range(name, "epsilon", attrs.epsilon, 0, MOST_EPSILON)
         check_range(name, "zero_point", attrs.zero_point, -128, 127)
         if isinstance(attrs, FixedRmsNormAttrs):

@@ -16,9 +16,11 @@ from relay_hw.quantize.plan import (
     AverageStep,
     GateStep,
     LinearStep,
+    NormStep,
     Plan,
     PlanStep,
     ProductStep,
+    SoftmaxStep,
     is_depthwise,
     make_plan,
 )
@@ -31,7 +33,8 @@ from relay_hw.transform.graph import is_op, op_name
 class Layers:
     """A plan without the layers that stay float, with the name and rule of each layer.
 
-    `names` and `own` have an entry for every layer that computes: linear layers, sums, products and averages.
+    `names` and `own` have an entry for every layer that computes: linear layers, sums, products, averages, softmax and
+    norms of rows.
     """
 
     plan: Plan
@@ -87,7 +90,7 @@ def layer_names(plan: Plan) -> dict[PlanStep, str]:
 
 
 def _computes(step: PlanStep) -> bool:
-    return isinstance(step, (LinearStep, AddStep, GateStep, ProductStep, AverageStep))
+    return isinstance(step, (LinearStep, AddStep, GateStep, ProductStep, AverageStep, SoftmaxStep, NormStep))
 
 
 def _anchor(step: PlanStep) -> Expr:

@@ -10,25 +10,20 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from relay_hw.ir.expr import Call, Constant, Expr, Trait, Tuple
-from relay_hw.op import get, with_trait
+from relay_hw.ir.expr import Call, Constant, Expr, Tuple
 from relay_hw.quantize.pointwise import curved, functions_of
+from relay_hw.quantize.rows import Norm, RowFunction, Softmax, row_functions
+from relay_hw.quantize.rules import ACTIVATIONS, AVERAGES, LAYERS, MOVES
 from relay_hw.transform.graph import count_uses, dataflow_order, dtype_of, is_op, op_name, shape_of
 from relay_hw.transform.linear import Linear, find_linear
 from relay_hw.transform.rewrite_rules import Uses
 
-# Data-movement operators: outputs keep the first argument's scale and zero point; other arguments say how to move.
-_MOVES: Final = frozenset(name for name in with_trait(Trait.MOVES) if get(name).num_inputs == 1)
-# Layers that have a form in integers.
-LAYERS: Final = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense")
-_AVERAGES: Final = ("nn.avg_pool2d", "nn.global_avg_pool2d")
-_ACTIVATIONS: Final = ("nn.relu", "clip")
 # What reads integers, or passes on what it has.
 _EAGER: Final = frozenset(
     {
         *LAYERS,
-        *_AVERAGES,
-        *_MOVES,
+        *AVERAGES,
+        *MOVES,
         "add",
         "concatenate",
         "multiply",
@@ -38,41 +33,6 @@ _EAGER: Final = frozenset(
         "nn.pad",
     }
 )
-_WITH_LAYER: Final = "its data must come from a layer in integers"
-# Operators with a quantization rule, and what each needs.
-RULES: Final = {
-    **dict.fromkeys(
-        LAYERS,
-        "its weight and bias must be constants in float32, and neither the strategy nor the check after quantization "
-        "may keep it in float",
-    ),
-    **dict.fromkeys(
-        _AVERAGES,
-        "its windows must have no dilation, and at most 16 sizes where padding is not counted",
-    ),
-    "multiply": "it must be of a layer's result in integers with a constant that has one number for each channel, or "
-    "with another image of its shape or of one pixel",
-    **dict.fromkeys(
-        ("divide", "subtract"),
-        "an operand must be a constant with one number for each channel of an image, the other one from a layer in "
-        "integers",
-    ),
-    **dict.fromkeys(
-        ("negative", "abs", "nn.leaky_relu", "nn.prelu", "nn.global_max_pool2d"),
-        "its data must be an image from a layer in integers",
-    ),
-    **dict.fromkeys(
-        ("max", "mean", "sum"), "it must run over rows and columns of an image that comes from a layer in integers"
-    ),
-    **dict.fromkeys((*_ACTIVATIONS, *sorted(_MOVES), "nn.pad", "concatenate"), _WITH_LAYER),
-    **dict.fromkeys(
-        ("sigmoid", "tanh", "erf", "exp", "power", "sqrt", "rsqrt", "log"),
-        "it must be part of a function of one tensor from a layer in integers, whose result such a layer reads",
-    ),
-    "add": "its operands must be two tensors of one shape, one of them from a layer in integers",
-    "nn.batch_matmul": "its operands must be tensors with as many matrices each, one of them from a layer in integers",
-    "nn.max_pool2d": "its shape must be known",
-}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -147,6 +107,20 @@ class TableStep(PlanStep):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SoftmaxStep(PlanStep):
+    """The softmax of rows."""
+
+    softmax: Softmax = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NormStep(PlanStep):
+    """A layer norm or RMS norm of rows."""
+
+    norm: Norm = field(kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class FloatStep(PlanStep):
     """An operator without integer form."""
 
@@ -194,6 +168,12 @@ class _Planner:
         # Operators that are functions of one tensor in integers; of which one, for those that get a table.
         self._functions: set[Expr] = set()
         self._tables: dict[Expr, Expr] = {}
+        # Softmax and norms of rows by what they read; by their result, those that become integers.
+        calls = [node for node in self._order if isinstance(node, Call)]
+        self._found: dict[Expr, list[RowFunction]] = {}
+        for one in row_functions(calls, self._all_readers):
+            self._found.setdefault(one.source, []).append(one)
+        self._rows: dict[Expr, RowFunction] = {}
 
     def plan(self) -> Plan:
         steps: list[PlanStep] = []
@@ -207,6 +187,7 @@ class _Planner:
             steps.append(step)
             if not isinstance(step, FloatStep):
                 self._integer.add(step.output)
+                self._plan_rows(step.output)
                 if step.output not in self._functions:
                     self._plan_functions(step.output)
         return Plan(tuple(steps), _groups(steps))
@@ -217,6 +198,8 @@ class _Planner:
         name = op_name(call)
         if name in LAYERS:
             return self._linear_step(call)
+        if call in self._rows:
+            return _row_step(self._rows[call])
         if call in self._tables:
             return TableStep(call, (self._tables[call],))
         if name == "add" and self._is_residual(call):
@@ -228,17 +211,17 @@ class _Planner:
             return GateStep(output, gate, low, high)
         if name == "nn.batch_matmul" and self._is_product(call):
             return ProductStep(call, tuple(call.args))
-        if name in _AVERAGES and _has_one_divisor(call):
+        if name in AVERAGES and _has_one_divisor(call):
             output, low, high = self._activation(call)
             return AverageStep(output, (call.args[0],), low, high, pool=call)
-        if name == "nn.max_pool2d" or (name in _MOVES and self._is_integer(call.args[0])):
+        if name == "nn.max_pool2d" or (name in MOVES and self._is_integer(call.args[0])):
             return KeepStep(call, (call.args[0],))
         if name == "nn.pad" and self._is_integer(call.args[0]) and isinstance(call.args[1], Constant):
             return KeepStep(call, (call.args[0],))
         if name == "concatenate" and self._is_mostly_integer(call.args[0]):
             assert isinstance(call.args[0], Tuple)
             return KeepStep(call, tuple(call.args[0].fields))
-        if name in _ACTIVATIONS and self._is_integer(call.args[0]):
+        if name in ACTIVATIONS and self._is_integer(call.args[0]):
             return BoundStep(call, (call.args[0],), *_bounds(call))
         return FloatStep(call, ())
 
@@ -261,7 +244,7 @@ class _Planner:
         """The tensor after the activations that are the only readers of `output`, and their range."""
         low, high = -math.inf, math.inf
         reader = self._only_reader(output)
-        while reader is not None and is_op(reader, *_ACTIVATIONS):
+        while reader is not None and is_op(reader, *ACTIVATIONS):
             inner_low, inner_high = _bounds(reader)
             low, high = (min(max(bound, inner_low), inner_high) for bound in (low, high))
             self._absorbed.add(reader)
@@ -310,10 +293,28 @@ class _Planner:
                 return left, right
         return None
 
+    def _all_readers(self, call: Call) -> list[Expr] | None:
+        """Calls that read a call; None if it is read elsewhere too."""
+        readers = self._readers.get(call, [])
+        return readers if len(readers) == self._uses.counts.get(call, 0) else None
+
+    def _plan_rows(self, source: Expr) -> None:
+        """Softmax and norms of a tensor in integers that go to a layer in integers."""
+        for one in self._found.get(source, ()):
+            if one.output not in self._floats and self._feeds_layer(one.output):
+                self._rows[one.output] = one
+                self._absorbed.update(one.inside)
+
+    def _feeds_layer(self, call: Expr) -> bool:
+        """Whether a layer or a product of matrices reads it, perhaps after moves."""
+        readers = [reader for reader in self._readers.get(call, []) if reader not in self._floats]
+        layers = any(is_op(reader, *LAYERS, "nn.batch_matmul") for reader in readers)
+        return layers or any(is_op(reader, *MOVES) and self._feeds_layer(reader) for reader in readers)
+
     def _plan_functions(self, source: Expr) -> None:
         """Which functions of a tensor in integers get tables: those that go to a layer in integers and are more than
         bends. What only these read is computed by nobody."""
-        calls = functions_of(source, self._readers, lambda call: is_op(call, *_ACTIVATIONS) and call.args[0] is source)
+        calls = functions_of(source, self._readers, lambda call: is_op(call, *ACTIVATIONS) and call.args[0] is source)
         members = frozenset(calls)
         self._functions |= members
         tables = [call for call in curved(calls) if call not in self._floats and self._goes_to_layer(call, members)]
@@ -344,6 +345,12 @@ class _Planner:
 
     def _is_integer(self, expr: Expr) -> bool:
         return expr in self._integer
+
+
+def _row_step(one: RowFunction) -> PlanStep:
+    if isinstance(one, Softmax):
+        return SoftmaxStep(one.output, (one.source,), softmax=one)
+    return NormStep(one.output, (one.source,), norm=one)
 
 
 def _reads_integers(reader: Expr) -> bool:

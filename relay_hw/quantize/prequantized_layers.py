@@ -26,7 +26,6 @@ from relay_hw.quantize.integer_layers import (
     rescale,
     transposed,
 )
-from relay_hw.quantize.plan import LAYERS
 from relay_hw.quantize.prequantized_queries import (
     fits_int8,
     has_one_divisor,
@@ -37,6 +36,7 @@ from relay_hw.quantize.prequantized_queries import (
     spread_to,
     vector_of,
 )
+from relay_hw.quantize.rules import LAYERS
 from relay_hw.transform.graph import (
     constant,
     count_uses,

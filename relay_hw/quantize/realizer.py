@@ -38,11 +38,14 @@ from relay_hw.quantize.plan import (
     GateStep,
     KeepStep,
     LinearStep,
+    NormStep,
     PlanStep,
     ProductStep,
+    SoftmaxStep,
     TableStep,
 )
 from relay_hw.quantize.pointwise import function_values, on_another
+from relay_hw.quantize.row_integers import norm_in_integers, softmax_in_integers
 from relay_hw.span import Span
 from relay_hw.transform.graph import constant, is_op, make, op_name, remake, shape_of, typed
 
@@ -122,6 +125,8 @@ class Realizer:
                 self._record(step, self._gate(step), "multiply")
             case ProductStep():
                 self._record(step, self._product(step), op_name(output))
+            case SoftmaxStep() | NormStep():
+                self._record(step, self._rows(step), op_name(output))
             case AverageStep():
                 self._record(step, self._average(step), op_name(step.pool))
             case KeepStep():
@@ -322,6 +327,24 @@ class Realizer:
             span=step.output.span,
         )
 
+    def _rows(self, step: SoftmaxStep | NormStep) -> Expr:
+        """Softmax or a norm; in floats where its numbers have no place in the integer form."""
+        (source,), call = step.inputs, step.output
+        given, result = self._params[source], self._params[call]
+        if isinstance(step, SoftmaxStep):
+            new = softmax_in_integers(self.as_int(source), step.softmax, given, result)
+        else:
+            new = norm_in_integers(self.as_int(source), step.norm, given, result)
+        assert isinstance(call, Call)
+        return self._in_floats(call, source) if new is None else new
+
+    def _in_floats(self, call: Call, source: Expr) -> Expr:
+        """Integers of a function of `source` that is computed in floats."""
+        new = on_another(call, source, self.as_float(source))
+        assert isinstance(new, Call)
+        self.operators.append(FloatOperator(call, new))
+        return self._quantize(new, self._params[call], call.span)
+
     def _table(self, step: TableStep) -> Expr:
         (source,), call = step.inputs, step.output
         assert isinstance(call, Call)
@@ -329,10 +352,7 @@ class Realizer:
         values = function_values(call, source, given.reals(np.arange(-128, 128)))
         if not np.isfinite(values[given.low + 128 : given.high + 129]).all():
             # Infinities and what is no number are told at run time, where a host makes integers of them.
-            new = on_another(call, source, self.as_float(source))
-            assert isinstance(new, Call)
-            self.operators.append(FloatOperator(call, new))
-            return self._quantize(new, result, call.span)
+            return self._in_floats(call, source)
         return make("fixed.table", (self.as_int(source), constant(result.integers(values))), span=call.span)
 
 

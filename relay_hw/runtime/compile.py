@@ -29,9 +29,9 @@ from relay_hw.ir.visit import substitute
 from relay_hw.quantize import Strategy, strategy_values
 from relay_hw.quantize.finite import check_constants
 from relay_hw.quantize.held_back import Kept
-from relay_hw.quantize.plan import RULES
 from relay_hw.quantize.recipes import FLOAT
 from relay_hw.quantize.report import LayerNoise
+from relay_hw.quantize.rules import RULES
 from relay_hw.report import Network, Profile, report_files
 from relay_hw.runtime.artifact import NETWORK, WEIGHTS, Artifact, load_artifact, write_artifact
 from relay_hw.runtime.batched import Partitioned, partition

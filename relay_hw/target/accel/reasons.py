@@ -33,9 +33,8 @@ _INSTEAD: Final = {
     "nn.batch_norm": "behind a convolution with constant statistics it is folded into that",
     "nn.softmax": "where the order of scores is enough, the model can end before it",
     "nn.log_softmax": "where the order of scores is enough, the model can end before it",
-    "nn.layer_norm": "nothing in integers stands for it: nn.batch_norm in its place would be folded away",
 }
-_NO_RULE: Final = "another operator in its place, or a rule in relay_hw/quantize/plan.py, would change that"
+_NO_RULE: Final = "another operator in its place, or a rule in relay_hw/quantize/rules.py, would change that"
 
 
 def reason_for(call: Call, rules: Mapping[str, str] | None = MappingProxyType({})) -> str:

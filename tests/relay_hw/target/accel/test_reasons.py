@@ -9,7 +9,7 @@ from relay_hw import op
 from relay_hw.analysis import infer_expr
 from relay_hw.ir.expr import Call, Expr, Var
 from relay_hw.ir.types import TensorType
-from relay_hw.quantize.plan import RULES
+from relay_hw.quantize.rules import RULES
 from relay_hw.target.accel.reasons import reason_for
 
 
@@ -38,7 +38,7 @@ LAYER = op.const(np.ones((4, 3, 3, 3), "float32"))
         (op.sigmoid(var(1, 3)), "sigmoid was left in float32; to be quantized it must be part of a function of one "
          "tensor from a layer in integers, whose result such a layer reads"),
         (op.cumsum(var(1, 3)), "no rule quantizes cumsum: another operator in its place, or a rule in "
-         "relay_hw/quantize/plan.py, would change that"),
+         "relay_hw/quantize/rules.py, would change that"),
         (op.nn.relu(var(1, 3, dtype="float16")),
          "nn.relu is in float16, and only float32 is quantized: export the model in float32"),
         (op.add(var(1, 3, dtype="int32"), var(1, 3, dtype="int32")),

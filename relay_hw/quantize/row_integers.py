@@ -1,0 +1,67 @@
+"""Writes softmax and norms of rows in integers.
+
+In: a function of rows, its operand in integers, scales. Out: a call of `fixed.softmax`, `fixed.layer_norm` or
+`fixed.rms_norm`; None where its numbers are beyond what these hold.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from relay_hw.ir.expr import Expr
+from relay_hw.op.rows import EPSILON_BITS, FRACTION_BITS, MOST_COLUMNS, MOST_EPSILON, MOST_SHIFT, exponentials
+from relay_hw.quantize.number import QParams, normalise
+from relay_hw.quantize.rows import Norm, Softmax
+from relay_hw.transform.graph import constant, make, shape_of
+
+_MULTIPLIER_BITS = 16
+_MOST_DOWN = 15
+
+
+def softmax_in_integers(x: Expr, one: Softmax, given: QParams, result: QParams) -> Expr | None:
+    """Softmax of int8 `x`; its factor is part of the table."""
+    multiplier, shift = normalise(1 / Fraction(result.scale), _MULTIPLIER_BITS)
+    if not 0 <= shift <= _MOST_DOWN or _columns(x) > MOST_COLUMNS["fixed.softmax"]:
+        return None
+    table = constant(exponentials(given.scale * one.factor))
+    whole = constant(np.full(1, np.iinfo(np.int32).max, np.int32))
+    numbers = {"multiplier": multiplier, "shift": shift, "zero_point": result.zero_point, "causal": one.causal}
+    return _kept(make("fixed.softmax", (x, table, whole), span=one.output.span, **numbers), result)
+
+
+def norm_in_integers(x: Expr, one: Norm, given: QParams, result: QParams) -> Expr | None:
+    """The norm of int8 `x`."""
+    columns, name = _columns(x), "fixed.layer_norm" if one.centered else "fixed.rms_norm"
+    epsilon = round(Fraction(one.epsilon) / Fraction(given.scale) ** 2 * columns**2 * (1 << EPSILON_BITS))
+    gain, bias = one.gamma / result.scale / (1 << FRACTION_BITS), one.beta / result.scale
+    shift = min(_room(gain, 15), _room(bias, 31), MOST_SHIFT)
+    if columns > MOST_COLUMNS[name] or epsilon > MOST_EPSILON or shift < 0:
+        return None
+    args = (
+        x,
+        constant(np.rint(gain * 2.0**shift).astype(np.int16)),
+        constant(np.rint(bias * 2.0**shift).astype(np.int32)),
+    )
+    numbers = {"shift": shift, "epsilon": epsilon, "zero_point": result.zero_point}
+    numbers |= {} if one.centered else {"input_zero_point": given.zero_point}
+    return _kept(make(name, args, span=one.output.span, **numbers), result)
+
+
+def _columns(x: Expr) -> int:
+    return (shape_of(x) or (0,))[-1]
+
+
+def _room(values: np.ndarray, bits: int) -> int:
+    """How far values can be shifted left to be of `bits` bits and a sign."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return MOST_SHIFT if largest == 0 else math.floor(math.log2(((1 << bits) - 1) / largest))
+
+
+def _kept(value: Expr, result: QParams) -> Expr:
+    """Within the bounds of fewer bits than 8."""
+    if (result.low, result.high) in ((-128, 127), (-127, 127)):
+        return value
+    return make("clip", (value,), a_min=result.low, a_max=result.high, span=value.span)
