@@ -190,8 +190,6 @@ class _Reader(Reader):
         left, right = (self._image(self.composite.params[number]) for number in params)
         heads = (left.height, right.height)
         need(heads[0] == heads[1], f"operands must have one number of matrices, not {heads[0]} and {heads[1]}", call)
-        inner = (left.channels, right.channels)
-        need(inner[0] == inner[1], f"operands must have one inner size, not {inner[0]} and {inner[1]}", call)
         shape = (left.height, left.width, right.width)
         kernel = ProductKernel(left, right, Image(*shape), self._scale(stage, right.width, call, axis=2))
         return Matched(kernel, params, shape)

@@ -95,9 +95,15 @@ def test_any_product(kit: SimpleNamespace, data: st.DataObject) -> None:
 
 
 def test_why_not(kit: SimpleNamespace) -> None:
-    build = kit.Regions(0, target_for("tiny"))
+    build = kit.Regions(0, target_for("default"))
     y = build.product(build.tensor(1, 4, 32), build.tensor(1, 4, 32))
-    reason = why_not(y.op, target_for("tiny"))
-    assert reason == "products of activations: a row of weights must be 16 bytes, not 4 as in tiny"
+    assert why_not(y.op, target_for("default")) is None
+    for name, reason in (
+        ("tiny", "a row of weights must be 16 bytes, not 4 as in tiny"),
+        ("ecp5", "a row of weights must be 16 bytes, not 8 as in ecp5"),
+        ("w4", "weights must have 8 bits, not 4 as in w4"),
+        ("ecp5w4", "weights must have 8 bits, not 4 as in ecp5w4"),
+    ):
+        assert why_not(y.op, target_for(name)) == f"products of activations: {reason}"
     y = build.product(build.tensor(1, 4, 32), build.tensor(2, 4, 32))
     assert why_not(y.op, target_for("default")) == "operands must have one number of matrices, not 1 and 2"
