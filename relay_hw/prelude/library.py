@@ -19,7 +19,14 @@ T = TypeVar("T", Function, TypeData)
 
 # Each library with its dependencies.
 LIBRARIES: Final = MappingProxyType(
-    {"prelude": (), "nat": ("prelude",), "sequence": ("prelude",), "gradient": (), "core": ()}
+    {
+        "prelude": (),
+        "nat": ("prelude",),
+        "sequence": ("prelude",),
+        "containers": ("prelude",),
+        "gradient": (),
+        "core": (),
+    }
 )
 
 

@@ -170,7 +170,12 @@ def test_refusals(folder: Path, tmp_path: Path, capsys: Captured) -> None:
         *program, "--entry", "count", "1", "--output", tmp_path / "no.npz",
     )  # fmt: skip
     assert not (tmp_path / "no.npz").exists()
-    refuse(capsys, "library must be one of prelude, nat, sequence, gradient, core, not lists", *program[:3], "lists")
+    refuse(
+        capsys,
+        "library must be one of prelude, nat, sequence, containers, gradient, core, not lists",
+        *program[:3],
+        "lists",
+    )
     refuse(capsys, "None must be an operator or a constructor", *program[:2])
     refuse(capsys, "must be an .onnx, .relay, .json, .tflite or .pt2 file, not .md", "eval", tmp_path / "a.md")
 

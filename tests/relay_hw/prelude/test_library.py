@@ -335,7 +335,9 @@ def test_importing_twice_changes_nothing() -> None:
 
 
 def test_refusals() -> None:
-    with pytest.raises(InputError, match="library must be one of prelude, nat, sequence, gradient, core, not lists"):
+    with pytest.raises(
+        InputError, match="library must be one of prelude, nat, sequence, containers, gradient, core, not lists"
+    ):
         load_library("lists.rly")
     mine = parse('#[version = "0.0.5"] def @map(%x: int32) { %x }')
     with pytest.raises(WellFormedError, match="@map must be the library's or have another name"):
@@ -388,3 +390,57 @@ def test_a_library_fits_types_that_were_read_from_text() -> None:
     prelude.import_from_std("nat")
     typed = infer_type(prelude.mod)
     assert str(typed["nat_update"].checked_type) == NAT_TYPES["nat_update"]
+
+
+CONTAINERS = """#[version = "0.0.5"]
+def @same(%a: int32, %b: int32) -> bool { %a == %b }
+def @fill(%keys: List[int32], %values: List[int32]) -> Dict[int32, int32] {
+  @foldl(fn (%d: Dict[int32, int32], %p: (int32, int32)) -> Dict[int32, int32] { @dict_set(@same, %d, %p.0, %p.1) },
+         Empty, @zip(%keys, %values))
+}
+def @look(%keys: List[int32], %values: List[int32], %key: int32)
+    -> (List[(int32, int32)], int32, List[(int32, int32)]) {
+  let %d = @dict_map(fn (%v: int32) -> int32 { %v * 2 }, @fill(%keys, %values));
+  (@dict_items(%d), @dict_get_or(@same, %d, %key, 0 - 7), @dict_items(@dict_remove(@same, %d, %key)))
+}
+def @cells(%xs: List[int32], %n: int32, %v: int32) -> (List[int32], int32) {
+  let %list = ref(%xs);
+  let %number = ref(%v);
+  @list_set(%list, %n, %v);
+  @list_append(%list, %n);
+  @update_ref(%number, fn (%x: int32) -> int32 { %x + @length(ref_read(%list)) });
+  @update_ref(%number, fn (%x: int32) -> int32 { %x * 10 });
+  (ref_read(%list), ref_read(%number))
+}
+def @total[n: Dim, k: Dim](%x: Tensor[(n, k), float32]) -> float32 { sum(%x) }
+def @totals(%x: Tensor[(2, 3), float32], %y: Tensor[(4, 1), float32]) -> List[float32] {
+  let %all = Cons(@hide_sizes(%x), Cons(@hide_sizes(%y), Nil));
+  @map(fn (%m: SomeMatrix) -> float32 { @with_matrix(%m, @total) }, %all)
+}
+"""
+
+
+def contained(name: str, *args: Any) -> Any:
+    mod = parse(CONTAINERS, init_module=load_library("containers"))
+    return create_executor("debug", mod).evaluate(name)(*args)
+
+
+@QUICK
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(-99, 99)), max_size=10), st.integers(0, 5))
+def test_dictionaries_are_those_of_python(pairs: list[tuple[int, int]], key: int) -> None:
+    columns = [list_value([np.int32(pair[at]) for pair in pairs]) for at in (0, 1)]
+    wanted = {k: 2 * v for k, v in pairs}
+    items, value, rest = contained("look", *columns, np.int32(key))
+    assert [(int(k), int(v)) for k, v in list_items(items)] == list(wanted.items())
+    assert int(value) == wanted.pop(key, -7)
+    assert [(int(k), int(v)) for k, v in list_items(rest)] == list(wanted.items())
+
+
+def test_lists_in_cells_change_in_place_and_cells_by_functions() -> None:
+    xs, number = contained("cells", list_value([np.int32(x) for x in (5, 6, 7)]), np.int32(1), np.int32(9))
+    assert [int(x) for x in list_items(xs)] == [5, 9, 7, 1] and int(number) == (9 + 4) * 10
+
+
+def test_a_list_holds_matrices_of_different_sizes() -> None:
+    found = contained("totals", np.ones((2, 3), "float32"), np.ones((4, 1), "float32"))
+    assert [float(x) for x in list_items(found)] == [6, 4]
