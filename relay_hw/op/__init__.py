@@ -48,6 +48,7 @@ from relay_hw.op import (
     qnn_floats,
     qnn_products,
     qnn_scale,
+    random,
     reduce,
     region_align,
     region_pool,
@@ -147,6 +148,7 @@ FAMILIES: Final = (
     patches,
     signal,
     counting,
+    random,
     simulated,
 )
 OPS: Final[tuple[Op, ...]] = tuple(op for family in FAMILIES for op in family.OPS)
@@ -183,6 +185,7 @@ __all__ = [
     "nn",
     "patches",
     "qnn",
+    "random",
     "rows",
     "selection",
     "signal",
