@@ -69,7 +69,10 @@ test-proofs: $(READY) ## every network of examples/models, small, on every confi
 test-random-networks: $(READY) ## 500 drawn networks on drawn hardware: onnxruntime, interpreter, simulators, Verilog; 500 more are proved (many minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/networks/test_random.py $(FLAGS)
 
-test-training: $(READY) ## figure 4 of the first Relay paper: train, export, compile, run (minutes)
+test-gradients: $(READY) ## 300 drawn programs: slopes against dual numbers, to the second order, and small steps (minutes)
+	$(BIN)/python -m pytest -q -s -m long tests/relay_hw/transform/test_gradient.py $(FLAGS)
+
+test-training: $(READY) ## figure 4 of the first Relay paper: train, export, compile, run; a loop over the rows of digits (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/examples/test_python_examples.py $(FLAGS)
 
 test-notebooks: $(READY) ## execute every notebook of examples/notebooks (minutes)

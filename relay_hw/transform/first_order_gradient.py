@@ -14,13 +14,16 @@ from relay_hw.ir.visit import children, rebuild
 from relay_hw.op import ones, ones_like
 from relay_hw.op.gradients.accumulate import accumulate, is_real, joined
 from relay_hw.op.gradients.common import known_type, number
+from relay_hw.transform.checkpointing import within_memory
 
 
-def first_order_gradient(function: Function, mod: IRModule | None = None) -> Function:
+def first_order_gradient(function: Function, mod: IRModule | None = None, memory: int | None = None) -> Function:
     """`fn (x1: T1, ...) -> R` becomes `fn (x1: T1, ...) -> (R, (T1, ...))` by accumulating adjoints on the graph.
 
     Arguments and result are tensors or tuples of them; the derivative is that of the sum of the result's elements, of
-    a tuple that of its first field's. Raises UnsupportedError for control flow, functions, references and data.
+    a tuple that of its first field's. With `memory`, parts are computed again so that values take at most so many bytes
+    at a time. Raises UnsupportedError for control flow, functions, references and data, InputError where `memory` is
+    too small.
     """
     graph = infer_expr(_without_lets(function), mod)
     assert isinstance(graph, Function)
@@ -31,6 +34,8 @@ def first_order_gradient(function: Function, mod: IRModule | None = None) -> Fun
             f"not {body.type}",
             function.span,
         )
+    if memory is not None:
+        return within_memory(graph, seed(body), memory, mod)
     found = accumulate(body, seed(body), graph.params)
     slopes = [joined(adjoint, param) for adjoint, param in zip(found, graph.params, strict=True)]
     types = TupleType([param.type for param in graph.params])

@@ -32,21 +32,27 @@ from relay_hw.transform.reverse_types import ReverseTypes
 MODES = ("higher_order", "first_order")
 
 
-def gradient(expr: Function | GlobalVar, mod: IRModule | None = None, mode: str = "higher_order") -> Function:
+def gradient(
+    expr: Function | GlobalVar, mod: IRModule | None = None, mode: str = "higher_order", memory: int | None = None
+) -> Function:
     """`fn (x1: T1, ...) -> R` becomes `fn (x1: T1, ...) -> (R, (T1, ...))`.
 
     `mode` "higher_order" takes the whole language and leaves references in the result; "first_order" takes programs of
-    operator calls, tuples and lets, and leaves none. Functions of `mod` that `expr` calls are reversed inside of the
-    result; see `gradient_module` for functions that call each other. Parameters are tensors, tuples and data types,
-    whose derivatives have the same form; integers have zeros. The result is of tensors and tuples. Raises
-    UnsupportedError for others and for operators without gradient, InputError for an unknown mode.
+    operator calls, tuples and lets, and leaves none. `memory` bounds the bytes that values of a first-order gradient
+    take at a time: what would wait for the way back is computed again. Functions of `mod` that `expr` calls are
+    reversed inside of the result; see `gradient_module` for functions that call each other. Parameters are tensors,
+    tuples and data types, whose derivatives have the same form; integers have zeros. The result is of tensors and
+    tuples. Raises UnsupportedError for others and for operators without gradient, InputError for an unknown mode and
+    for a bound that is too small.
     """
     if mode not in MODES:
         raise InputError(one_of("mode of gradient", MODES, mode))
     whole = mod or IRModule()
     function = whole[expr] if isinstance(expr, GlobalVar) else expr
     if mode == "first_order":
-        return first_order_gradient(function, whole)
+        return first_order_gradient(function, whole, memory)
+    if memory is not None:
+        raise InputError(f"memory of a gradient must be bounded in mode first_order, not {mode}")
     whole = infer_type(whole)
     typed = cast(Function, infer_expr(_unfused(function), whole))
     types = ReverseTypes(whole.types)

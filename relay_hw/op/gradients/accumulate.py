@@ -40,20 +40,21 @@ def accumulate(result: Expr, seed: Adjoint, wanted: Sequence[Expr]) -> list[Adjo
 
     Raises UnsupportedError for other nodes, and for an operator on the way that has no gradient.
     """
-    order = _order(result)
-    alive = _alive(order, wanted)
+    order = ordered(result)
+    alive = alive_nodes(order, wanted)
     found: dict[Expr, Adjoint] = {result: seed}
     for node in reversed(order):
         adjoint = found.get(node)
         if adjoint is None or node not in alive or node in wanted:
             continue
-        for part, value in _pushed(node, adjoint):
+        for part, value in pushed(node, adjoint):
             if part in alive:
                 found[part] = add(found.get(part), value, part.type)
     return [found.get(node) for node in wanted]
 
 
-def _order(root: Expr) -> list[Expr]:
+def ordered(root: Expr) -> list[Expr]:
+    """The nodes of a graph, operands first. Raises UnsupportedError for control flow, functions and references."""
     order: list[Expr] = []
     seen: set[Expr] = set()
     stack: list[tuple[Expr, bool]] = [(root, False)]
@@ -64,11 +65,12 @@ def _order(root: Expr) -> list[Expr]:
         elif node not in seen:
             seen.add(node)
             stack.append((node, True))
-            stack.extend((part, False) for part in reversed(_operands(node)))
+            stack.extend((part, False) for part in reversed(operands(node)))
     return order
 
 
-def _operands(node: Expr) -> Sequence[Expr]:
+def operands(node: Expr) -> Sequence[Expr]:
+    """What a node is computed from. Raises UnsupportedError as `ordered` does."""
     match node:
         case Call(op=Op(), args=args):
             return args
@@ -85,11 +87,11 @@ def _operands(node: Expr) -> Sequence[Expr]:
             )
 
 
-def _alive(order: Sequence[Expr], wanted: Sequence[Expr]) -> set[Expr]:
+def alive_nodes(order: Sequence[Expr], wanted: Sequence[Expr]) -> set[Expr]:
     """The nodes that depend on a wanted one."""
     alive = set(wanted)
     for node in order:
-        if any(part in alive for part in _operands(node)) and _has_real(node.type):
+        if any(part in alive for part in operands(node)) and _has_real(node.type):
             alive.add(node)
     return alive
 
@@ -98,7 +100,7 @@ def _has_real(ty: Type) -> bool:
     return any(map(_has_real, ty.fields)) if isinstance(ty, TupleType) else is_real(ty)
 
 
-def _pushed(node: Expr, adjoint: Adjoint) -> list[tuple[Expr, Adjoint]]:
+def pushed(node: Expr, adjoint: Adjoint) -> list[tuple[Expr, Adjoint]]:
     """The adjoints that flow from a node to its operands."""
     match node:
         case Call(args=args):

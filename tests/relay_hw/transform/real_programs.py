@@ -37,6 +37,41 @@ class Term:
     meaning: Meaning
 
 
+Pair = tuple[Callable[..., Expr], Callable[..., Any]]
+
+
+def _unary(torch: Any) -> tuple[Pair, ...]:
+    """Operators of one vector, and the same of PyTorch's."""
+    return (
+        (op.sin, torch.sin),
+        (op.tanh, torch.tanh),
+        (op.sigmoid, torch.sigmoid),
+        (op.negative, torch.neg),
+        (op.nn.softmax, lambda x: torch.softmax(x, -1)),
+        (lambda x: op.cumprod(x, 0), lambda x: torch.stack([x[0], x[0] * x[1]])),
+        (_turned, lambda x: torch.stack([x[1], x[0]])),
+        (lambda x: op.signal.dft(x, op.sin(x))[0], lambda x: torch.stack([x[0] + x[1], x[0] - x[1]])),
+        (lambda x: op.take(x, op.const(np.array([1, 1])), 0), lambda x: torch.stack([x[1], x[1]])),
+    )
+
+
+def _turned(x: Expr) -> Expr:
+    """The elements from the last on, by places that are values."""
+    begin, end, step = (op.const(np.array([at]), "int64") for at in (-1, -3, -1))
+    return op.reshape(op.dynamic.strided_slice(x, begin, end, step), (2,))
+
+
+def _binary(torch: Any) -> tuple[Pair, ...]:
+    return (
+        (op.add, torch.add),
+        (op.multiply, torch.mul),
+        (op.subtract, torch.sub),
+        (op.maximum, lambda x, y: torch.where(x >= y, x, y)),
+        (lambda x, y: op.einsum([x, y], "i,j->j"), lambda x, y: x.sum() * y),
+        (lambda x, y: op.contraction.det(op.stack([x, y], 0)) * x, lambda x, y: (x[0] * y[1] - x[1] * y[0]) * x),
+    )
+
+
 @dataclass(frozen=True)
 class Builder:
     draw: Callable
@@ -64,18 +99,12 @@ class Builder:
 
     def apply(self) -> Term:
         a, torch = self.inner().make(), self.torch
-        relay_op, torch_op = self.draw(
-            st.sampled_from(((op.sin, torch.sin), (op.tanh, torch.tanh), (op.sigmoid, torch.sigmoid),
-                             (op.negative, torch.neg), (op.nn.softmax, lambda x: torch.softmax(x, -1))))
-        )  # fmt: skip
+        relay_op, torch_op = self.draw(st.sampled_from(_unary(torch)))
         return Term(relay_op(a.expr), lambda env: torch_op(a.meaning(env)))
 
     def combine(self) -> Term:
         a, b, torch = self.inner().make(), self.inner().make(), self.torch
-        relay_op, torch_op = self.draw(
-            st.sampled_from(((op.add, torch.add), (op.multiply, torch.mul), (op.subtract, torch.sub),
-                             (op.maximum, lambda x, y: torch.where(x >= y, x, y))))
-        )  # fmt: skip
+        relay_op, torch_op = self.draw(st.sampled_from(_binary(torch)))
         return Term(relay_op(a.expr, b.expr), lambda env: torch_op(a.meaning(env), b.meaning(env)))
 
     def constant(self) -> Term:

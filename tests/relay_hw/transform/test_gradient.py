@@ -19,6 +19,8 @@ from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.ir.expr import Function
 from relay_hw.ir.types import TensorType, TupleType
 from relay_hw.transform import gradient, gradient_module
+from tests.relay_hw.transform import dual_numbers
+from tests.relay_hw.transform.dual_numbers import DualNumbers
 from tests.relay_hw.transform.real_programs import real_programs
 
 try:
@@ -290,7 +292,10 @@ class Nothing:
 @settings(max_examples=15)
 @given(real_programs(Nothing()), st.integers(0, 2**20))
 def test_random_programs_by_steps(program: Any, seed: int) -> None:
-    mod = program[0]
+    check_random_by_steps(program[0], seed)
+
+
+def check_random_by_steps(mod: relay.IRModule, seed: int) -> None:
     rng = np.random.default_rng(seed)
     values = [rng.normal(size=2), rng.normal(size=2)]
     main = relay.create_executor("debug", mod).evaluate()
@@ -299,6 +304,44 @@ def test_random_programs_by_steps(program: Any, seed: int) -> None:
     # A decision, or a kink, between the steps.
     if np.abs(curves).max() < 1e-9 * max(1.0, np.abs(ends).max()):
         check_by_steps(mod, values, 1, 1e-6)
+
+
+def check_by_dual_numbers(program: Any, seed: int, order: int) -> bool:
+    """The slopes are those of dual numbers, which are exact. False for a program that is not a number there."""
+    mod, function = program
+    rng = np.random.default_rng(seed)
+    values = [rng.normal(size=2), rng.normal(size=2)]
+    for number in range(1, order + 1):
+        mod = sum_of_slopes(mod, f"d{number}")
+        _, found = relay.create_executor("debug", mod).evaluate(f"d{number}_g")(*values)
+        wanted = dual_numbers.slopes(function, values, number)
+        if not np.isfinite(wanted).all():
+            return False
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9 * max(1.0, np.abs(wanted).max()))
+    return True
+
+
+@settings(max_examples=20)
+@given(real_programs(DualNumbers()), st.integers(0, 2**20))
+def test_random_programs_against_dual_numbers(program: Any, seed: int) -> None:
+    check_by_dual_numbers(program, seed, 2 if seed % 4 == 0 else 1)
+
+
+@pytest.mark.long
+def test_300_random_programs() -> None:
+    """Against dual numbers to the second order, and against small steps."""
+    exact = []
+
+    @settings(max_examples=300, derandomize=True, deadline=None, database=None)
+    @given(real_programs(DualNumbers()), st.integers(0, 2**20))
+    def check_one(program: Any, seed: int) -> None:
+        exact.append(check_by_dual_numbers(program, seed, 2))
+        check_random_by_steps(program[0], seed)
+
+    check_one()
+    print(f"{sum(exact)} of {len(exact)} programs have the slopes of dual numbers, to the second order")
+    assert len(exact) >= 300 and sum(exact) >= 290
 
 
 def evaluate(function: Function, *values: Any) -> Any:
