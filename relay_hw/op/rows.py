@@ -108,7 +108,7 @@ def _softmax_type(attrs: FixedSoftmaxAttrs, data: TensorType, table: TensorType,
     if attrs.causal and data.rank < 2:
         raise TypeCheckError(f"the data of causal {name} must have 2 axes, not {data.rank}")
     check_range(name, "multiplier", attrs.multiplier, 1 << 15, (1 << 16) - 1)
-    check_range(name, "shift", attrs.shift, 0, 15)
+    check_range(name, "shift", attrs.shift, -15, 15)
     check_range(name, "zero_point", attrs.zero_point, -128, 127)
     return data
 

@@ -23,13 +23,19 @@ _MOST_DOWN = 15
 
 def softmax_in_integers(x: Expr, one: Softmax, given: QParams, result: QParams) -> Expr | None:
     """Softmax of int8 `x`; its factor is part of the table."""
-    multiplier, shift = normalise(1 / Fraction(result.scale), _MULTIPLIER_BITS)
-    if not 0 <= shift <= _MOST_DOWN or _columns(x) > MOST_COLUMNS["fixed.softmax"]:
+    units = 1 / Fraction(result.scale)
+    if not 1 <= units < 1 << _MULTIPLIER_BITS + _MOST_DOWN - 1 or _columns(x) > MOST_COLUMNS["fixed.softmax"]:
         return None
+    multiplier, shift = normalise(units / (1 << _MOST_DOWN), _MULTIPLIER_BITS)
     table = constant(exponentials(given.scale * one.factor))
     whole = constant(np.full(1, np.iinfo(np.int32).max, np.int32))
-    numbers = {"multiplier": multiplier, "shift": shift, "zero_point": result.zero_point, "causal": one.causal}
-    return _kept(make("fixed.softmax", (x, table, whole), span=one.output.span, **numbers), result)
+    numbers = {
+        "multiplier": multiplier,
+        "shift": shift - _MOST_DOWN,
+        "zero_point": result.zero_point,
+        "causal": one.causal,
+    }
+    return _kept(make("fixed.softmax", (x, table, whole), span=one.output.span, causal=one.causal, **numbers), result)
 
 
 def norm_in_integers(x: Expr, one: Norm, given: QParams, result: QParams) -> Expr | None:

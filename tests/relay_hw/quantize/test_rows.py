@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from relay_hw import op
-from relay_hw.analysis import infer_type
+from relay_hw.analysis import infer_expr, infer_type
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Expr, Function, Tuple, Var
 from relay_hw.ir.module import IRModule
@@ -18,7 +18,10 @@ from relay_hw.ir.visit import post_order
 from relay_hw.op.base import const
 from relay_hw.quantize import quantize
 from relay_hw.quantize.main import reference_of
+from relay_hw.quantize.number import QParams
 from relay_hw.quantize.plan import NormStep, SoftmaxStep, make_plan
+from relay_hw.quantize.row_integers import softmax_in_integers
+from relay_hw.quantize.rows import Softmax
 from relay_hw.quantize.strategy import LayerChoice, Strategy
 from relay_hw.quantize.strategy_file import find_strategy
 from relay_hw.transform.graph import op_name
@@ -213,3 +216,27 @@ def test_numbers_beyond_the_integer_form_are_computed_in_floats() -> None:
     """An epsilon of more than 48 bits."""
     found, decibel = signal(dense(op.nn.layer_norm(dense(X), GAMMA, BETA, epsilon=1e12)))
     assert "nn.layer_norm" in found and "fixed.layer_norm" not in found and decibel > 20
+
+
+@pytest.mark.parametrize("strategy", ["w4a4", "int8-pow2"])
+def test_fewer_bits_are_bounds(strategy: str) -> None:
+    """The results of fewer bits than 8 are clipped."""
+    found, _ = signal(attention(op.nn.softmax), strategy)
+    assert (found[found.index("fixed.softmax") + 1] == "clip") == (strategy == "w4a4")
+
+
+@pytest.mark.parametrize("columns", [300, 3000])
+def test_results_that_are_all_small_have_small_units(columns: int) -> None:
+    x = infer_expr(Var("x", TensorType((4, columns), "int8")))
+    soft = infer_expr(op.nn.softmax(Var("y", TensorType((4, columns)))))
+    assert isinstance(soft, Call)
+    one = Softmax(soft, soft.args[0], (), 1.0, False)
+    rows = np.random.default_rng(3).integers(-128, 128, (4, columns)).astype("int8")
+    powers = np.exp(rows * 0.004)
+    real = powers / powers.sum(-1, keepdims=True)
+    result = QParams(float(real.max()) / 127, 0, -127, 127)
+    integer = softmax_in_integers(x, one, QParams(0.004, 0, -128, 127), result)
+    assert integer is not None
+    found = np.asarray(evaluate(IRModule.from_expr(Function([x], integer)), [rows]))
+    assert abs(found - real / result.scale).max() < 0.7
+    assert softmax_in_integers(x, one, result, QParams(1e-12, 0, -127, 127)) is None
