@@ -123,17 +123,25 @@ def _nll(attrs: NLLLossAttrs, values: Sequence[Array], result: Type) -> Array:
 def _nll_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """-weight to each prediction at its class, -prediction to the weight; of a mean, over the sum of the weights."""
     op, (predictions, targets, weights), attrs = ops(), call.args, call.attrs
-    dtype, shape = predictions.tensor_type.dtype, sizes(call, predictions)
+    ty = predictions.tensor_type
+    dtype, rank = ty.dtype, ty.rank
     is_used = op.not_equal(targets, op.const(attrs.ignore_index, targets.tensor_type.dtype))
-    hits = op.one_hot(targets, number(1, predictions), number(0, predictions), shape[1], 1, dtype)
+    values = number(1, predictions), number(0, predictions)
+    if isinstance(ty.shape[1], int):
+        hits = op.one_hot(targets, *values, ty.shape[1], 1, dtype)
+    else:
+        hits = op.dynamic.one_hot(targets, *values, size_of(predictions, 1), 1, dtype)
     hits = hits * op.cast(op.expand_dims(is_used, 1), dtype)
-    scale = hits * (op.expand_dims(weights, 1, len(shape) - 2) if len(shape) > 2 else weights)
+    scale = hits * (op.expand_dims(weights, 1, rank - 2) if rank > 2 else weights)
     distance = predictions
     if attrs.reduction == "mean":
         adjoint, distance = adjoint / op.sum(scale), predictions + call
     outer = op.expand_dims(adjoint, 1) if attrs.reduction == "none" else adjoint
     to_weights = op.negative(op.sum(outer * hits * distance, 1, exclude=True))
-    return op.negative(outer * scale), zeros(targets), to_weights
+    to_predictions = op.negative(outer * scale)
+    if known_type(predictions) is None or known_type(weights) is None:
+        to_predictions, to_weights = op.reshape_like(to_predictions, predictions), op.reshape_like(to_weights, weights)
+    return to_predictions, zeros(targets), to_weights
 
 
 NLL_LOSS = Op(
