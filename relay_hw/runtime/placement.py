@@ -17,7 +17,7 @@ from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.ir.expr import Call
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import copy_with, post_order
-from relay_hw.quantize.plan import RULES
+from relay_hw.quantize.rules import RULES
 from relay_hw.runtime.batched import Partitioned
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.runtime.options import CompileOptions
