@@ -52,8 +52,8 @@ def build(
     runs on the host, in float as it is. `accel`, or `accel:NAME` for another configuration, quantizes `mod` and puts
     onto the accelerator what fits, and so does another machine (`relay_hw.target`), by its name or as an object.
     A mapping says what computes for each device that `on_device` names, by device (`cuda(0)`) or kind (`cuda`):
-    `{"cpu": "llvm", "ext_dev": "accel"}`. Each operator then runs where `PlanDevices` puts it, on the numbers that it
-    has, and what nothing places runs on `cpu`; an operator that its device cannot run is refused.
+    `{"cpu": "llvm", "ext_dev": "accel"}`. Each operator then runs where `PlanDevices` puts it, and what nothing places
+    on `cpu`; only what is on the accelerator is quantized, and an operator that its device cannot run is refused.
     `device`: one of the target's, its usual one by default, such as functional, cycle or rtl; `calibration`, inputs by
     name, samples first, is needed where the network is quantized; `options`: everything else that can be chosen.
     Without TVM installed numpy takes the place of `llvm`. Raises RelayHwError, AccelError.

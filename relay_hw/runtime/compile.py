@@ -29,7 +29,6 @@ from relay_hw.ir.visit import substitute
 from relay_hw.quantize import Strategy, strategy_values
 from relay_hw.quantize.finite import check_constants
 from relay_hw.quantize.held_back import Kept
-from relay_hw.quantize.recipes import FLOAT
 from relay_hw.quantize.report import LayerNoise
 from relay_hw.quantize.rules import RULES
 from relay_hw.report import Network, Profile, report_files
@@ -39,23 +38,24 @@ from relay_hw.runtime.calls import Caller, Calls, outside
 from relay_hw.runtime.first_report import first_report
 from relay_hw.runtime.hosts import compiled_by_tvm, left_to_numpy
 from relay_hw.runtime.kept import with_kept
-from relay_hw.runtime.manifest import HostLibrary, Manifest, TensorInfo
+from relay_hw.runtime.libraries import with_libraries
+from relay_hw.runtime.manifest import Manifest, TensorInfo
 from relay_hw.runtime.network import lines_by_span, network_of
 from relay_hw.runtime.options import USUAL, CompileOptions
+from relay_hw.runtime.placed_numbers import Quantizer
 from relay_hw.runtime.placement import is_placed, place
 from relay_hw.runtime.ports import constant_inputs, inputs_of, outputs_of, single_samples, with_batch
-from relay_hw.runtime.prices import Compiled
+from relay_hw.runtime.prices import Compile, Compiled
 from relay_hw.runtime.quantized import Quantized, quantize_network, settle
 from relay_hw.runtime.static_report import HOST_MEMORY, static_report
 from relay_hw.runtime.watch import watched
-from relay_hw.support import durable
 from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.accel.rules import NAME as ACCEL
 from relay_hw.target.accel.target import AccelTarget, segments_of
 from relay_hw.target.base import PartitionRules, Port, Region, Request, Target
 from relay_hw.target.batch import BatchRules
 from relay_hw.target.host_only import HostOnly
-from relay_hw.target.partition import HOST, partition_records
+from relay_hw.target.partition import partition_records
 from relay_hw.target.records import LayerInfo, PortInfo, RegionInfo
 from relay_hw.text import print_module, print_with_lines
 from relay_hw.transform.batch_fragments import BatchedForm
@@ -196,7 +196,7 @@ class CompiledModel:
         files[NETWORK] = json.dumps(asdict(network)).encode()
         files |= report_files(first_report(manifest, self.segments, network))
         parts = self._libraries()
-        build = (lambda folder: _with_libraries(manifest, parts, folder)) if parts else None
+        build = (lambda folder: with_libraries(manifest, parts, folder)) if parts else None
         write_artifact(Path(path), manifest, files, build)
         return load_artifact(path, trust=True)
 
@@ -222,7 +222,7 @@ def compile_model(
     _check_entry(mod)
     imported = InferType()(bind_params(mod, params or {}))
     if quantized is None and is_placed(imported, options):
-        divided = _placed(imported, options, machine)
+        divided = _placed(imported, options, machine, calibration, progress)
     else:
         divided = _quantized(imported, options, machine, quantized, calibration, progress)
     return _assembled(mod, imported, divided, options, progress)
@@ -243,11 +243,22 @@ class _Divided:
     note: str = ""
 
 
-def _placed(imported: IRModule, options: CompileOptions, machine: Target) -> _Divided:
-    """A program among its devices, in the numbers that it has."""
-    placement = place(imported, options, machine)
-    made = Quantized(placement.planned, Strategy(FLOAT))
-    return _Divided(machine, placement.planned, made, placement.partitioned, placement.hosts)
+def _placed(
+    imported: IRModule,
+    options: CompileOptions,
+    machine: Target,
+    calibration: Calibration | None,
+    progress: Progress,
+) -> _Divided:
+    """A program among its devices; what is on the target in integers."""
+
+    def price(mod: IRModule) -> Compile:
+        return partial(timed_layers, mod=mod, target=machine, resident=options.resident)
+
+    settled = settle(options.find_strategy(), machine, options.accelerate)
+    placement = place(imported, options, machine, Quantizer(settled, calibration, price, progress))
+    made, parts = placement.made, placement.partitioned
+    return _Divided(machine, placement.planned, made, parts, placement.hosts, calibration=calibration)
 
 
 def _quantized(
@@ -386,33 +397,3 @@ def _region_info(name: str, program: str, region: Region) -> RegionInfo:
         return tuple(PortInfo(port.name, tuple(port.shape)) for port in given)
 
     return RegionInfo(name, program, ports(region.inputs), ports(region.outputs))
-
-
-def _with_libraries(manifest: Manifest, parts: Mapping[HostTarget, Sequence[FlatFunction]], folder: Path) -> Manifest:
-    """Compile the host functions into `folder`, and record what loading them needs."""
-    for number, (target, functions) in enumerate(parts.items()):
-        manifest = _with_library(manifest, functions, target, folder, f"host.{number}" if number else "host")
-    return manifest
-
-
-def _with_library(
-    manifest: Manifest, host: Sequence[FlatFunction], target: HostTarget, folder: Path, stem: str
-) -> Manifest:
-    from relay_hw.backend.tvm import build_library, library_suffix
-
-    plain = folder / f"{stem}{library_suffix(target)}"
-    built = build_library(host, plain, target)
-    # The system loads a path once a process: another library at the same path would not be seen.
-    file = durable.rename(plain, folder / f"{stem}.{durable.file_hash(plain)[:8]}{plain.suffix}")
-    pool = ConstantPool()
-    packed = {name: flat_to_json(function, pool) for name, function in built.packed.items()}
-    library = HostLibrary(file.name, str(target), built.cpu, built.functions, packed)
-    layers = tuple(_note_numpy(row, built.left_to_numpy.get(row.function, ())) for row in manifest.layers)
-    return replace(manifest, libraries=(*manifest.libraries, library), layers=layers)
-
-
-def _note_numpy(row: LayerInfo, left: tuple[str, ...]) -> LayerInfo:
-    """Add a note to the reasons of operators that TVM could not compile."""
-    if row.where != HOST or row.operator not in left:
-        return row
-    return replace(row, reason=f"{row.reason}; by numpy, as Relax has no such {row.operator}")

@@ -21,9 +21,11 @@ from relay_hw.quantize.rules import RULES
 from relay_hw.runtime.batched import Partitioned
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
 from relay_hw.runtime.options import CompileOptions
+from relay_hw.runtime.placed_numbers import Quantizer
+from relay_hw.runtime.quantized import Quantized
 from relay_hw.support.names import one_of
 from relay_hw.target.base import PartitionRules
-from relay_hw.target.placed import Placed, check_obeyed, placed_pipeline
+from relay_hw.target.placed import Placed, check_obeyed, outline_pipeline, placed_pipeline
 from relay_hw.transform.fragments import DEVICE, FRAGMENT, is_graph
 from relay_hw.transform.graph import is_external, is_op
 from relay_hw.transform.infer_type import InferType
@@ -37,9 +39,11 @@ _GPUS: Final = ("cuda", "opencl")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Placement:
-    """`planned`: the module after PlanDevices; `hosts`: by host function, what it is compiled for."""
+    """`planned`: the module after PlanDevices; `made`: its fragments, those of the target in integers; `hosts`: by host
+    function, what it is compiled for."""
 
     planned: IRModule
+    made: Quantized
     partitioned: Partitioned
     hosts: Mapping[str, HostTarget]
 
@@ -49,8 +53,8 @@ def is_placed(mod: IRModule, options: CompileOptions) -> bool:
     return bool(options.devices) or names_devices(mod)
 
 
-def place(mod: IRModule, options: CompileOptions, target: PartitionRules) -> Placement:
-    """Divide a typed module among the devices of a build.
+def place(mod: IRModule, options: CompileOptions, target: PartitionRules, quantizer: Quantizer) -> Placement:
+    """Divide a typed module among the devices of a build; `quantizer` makes integers of what is on the target.
 
     Raises InputError for a device that the build has no machine for, UnsupportedError for operators that a device
     cannot run and for annotations that contradict.
@@ -60,13 +64,15 @@ def place(mod: IRModule, options: CompileOptions, target: PartitionRules) -> Pla
     named = dict.fromkeys((machines.default, *_named_devices(planned)))
     found = {device: machines.find(device) for device in named}
     placed = Placed(target, [device for device, machine in found.items() if machine is None], machines.default)
-    partitioned = placed_pipeline(placed, RULES)(planned)
+    outlined = outline_pipeline(placed)(planned)
+    made = quantizer.quantize(outlined, [name for name, f in outlined.functions.items() if placed.is_ours(f)])
+    partitioned = placed_pipeline(placed, RULES)(made.mod)
     check_obeyed(partitioned, placed)
     functions = flat_functions(partitioned)
     worth = compiled_by_tvm(partitioned, functions, is_straight=is_graph(planned))
     hosts = dict(_hosts(partitioned, functions, machines, {function.name for function in worth}))
     _check_kernels(partitioned, functions, hosts)
-    return Placement(planned, Partitioned(partitioned, functions, ()), hosts)
+    return Placement(planned, made, Partitioned(partitioned, functions, ()), hosts)
 
 
 def _without_fragments(mod: IRModule) -> IRModule:

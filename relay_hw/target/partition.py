@@ -20,7 +20,7 @@ from relay_hw.op import with_trait
 from relay_hw.target.base import NO_RULES, PartitionRules, QuantizerRules
 from relay_hw.target.records import PartitionRecord
 from relay_hw.transform.base import Pass
-from relay_hw.transform.fragments import DEVICE, fragments_of
+from relay_hw.transform.fragments import DEVICE, FRAGMENT, fragments_of
 from relay_hw.transform.graph import dataflow_order, is_op, op_name
 from relay_hw.transform.outline import outline, values_of
 from relay_hw.transform.regions import find_regions
@@ -86,8 +86,9 @@ class PartitionDevice(Pass):
             function, refusals = _inline_refused(mod[name], name, target)
             refusals.update(_refused_fronts(function, name, target))
             split = _Split(target, self.rules, refusals, taken).graph(function, name)
-            device = {key: value for key, value in mod[name].attrs.items() if key == DEVICE}
-            new |= {made: copy_with(part, attrs={**part.attrs, **device}) for made, part in split[0].items()}
+            placed = {**mod[name].attrs} if DEVICE in mod[name].attrs else {}
+            placed.pop(FRAGMENT, None)
+            new |= {made: copy_with(part, attrs={**placed, **part.attrs}) for made, part in split[0].items()}
             records += split[1]
         before = mod.attrs.get("partition", ()) if not new else ()
         return replace(mod.with_functions(new), attrs={**mod.attrs, "partition": tuple(records) or before})

@@ -27,6 +27,9 @@ from relay_hw.transform.pipelines import simplify_pipeline
 from relay_hw.transform.sequential import Pipeline
 
 COPY: Final = "device_copy"
+# A fragment that the build put in integers: numpy converts at its border, as it does for every region.
+CONVERTS: Final = "converts"
+_CONVERSIONS: Final = ("qnn.quantize", "qnn.dequantize")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +54,18 @@ class Placed:
         return HostOnly(next(ways, "it is on no device"))
 
 
+def outline_pipeline(placed: Placed) -> Pass:
+    """Passes that cut a planned program into fragments, each on one device, and copies."""
+    return Pipeline([OutlineFragments(placed.default), OutlineCopies()])
+
+
 def placed_pipeline(placed: Placed, rules: QuantizerRules) -> Pass:
-    """Passes that split a planned program into functions of the target and of hosts, and what calls them.
+    """Passes that split the fragments of a program into functions of the target and of hosts.
 
     `rules`: what operators need to be quantized, for the reasons of those that the target cannot run.
     """
     return Pipeline(
         [
-            OutlineFragments(placed.default),
-            OutlineCopies(),
             _Among(Pipeline([share_accumulators(), placed.target.composites()]), placed.is_ours),
             _Alone(simplify_pipeline(), lambda function: DEVICE in function.attrs and not placed.is_ours(function)),
             PartitionDevice(placed.target, rules, placed.rules),
@@ -71,8 +77,9 @@ def check_obeyed(mod: IRModule, placed: Placed) -> None:
     """Raise UnsupportedError for operators that are placed on the target, which cannot run them."""
     refused: dict[str, str] = {}
     for record in partition_records(mod):
-        device = str(mod[record.function].attrs.get(DEVICE, ""))
-        if record.where == HOST and device in placed.devices:
+        attrs = mod[record.function].attrs
+        device, converts = str(attrs.get(DEVICE, "")), CONVERTS in attrs and record.operator in _CONVERSIONS
+        if record.where == HOST and device in placed.devices and not converts:
             refused.setdefault(f"{record.operator} on {device}", record.reason)
     if refused:
         told = "; ".join(f"{what}: {reason}" for what, reason in refused.items())

@@ -15,7 +15,7 @@ from relay_hw import op
 from relay_hw.backend.tvm import is_installed
 from relay_hw.errors import EvalError, InputError, RelayHwError, UnsupportedError
 from relay_hw.interp import evaluate
-from relay_hw.ir.expr import Call, Expr, Function, Let, Op, RefCreate, RefRead, Tuple, Var
+from relay_hw.ir.expr import Call, Expr, Function, If, Let, Op, RefCreate, RefRead, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import Rewriter, post_order
 from relay_hw.runtime import CompileOptions, Module
@@ -28,7 +28,7 @@ from tests.relay_hw.backend.gpus import needs_opencl
 from tests.relay_hw.programs import INPUTS, random_module
 from tests.relay_hw.random_control import inputs, random_program
 from tests.relay_hw.small_models import images
-from tests.relay_hw.transform.reference import plain
+from tests.relay_hw.transform.reference import plain as plain_value
 
 needs_tvm = pytest.mark.skipif(not is_installed(), reason="TVM is not installed")
 Machines = Mapping[str, Any]
@@ -141,11 +141,65 @@ def test_layers_in_loops_and_branches_on_the_accelerator() -> None:
         exact = relay.create_executor("debug", mod).evaluate()
         for k in range(3):
             args = (data["x"][k : k + 1], data["k"][k])
-            assert plain(built.run(x=args[0], k=args[1])) == plain(exact(*args))
+            assert plain_value(built.run(x=args[0], k=args[1])) == plain_value(exact(*args))
             assert built.result is not None
             launched += len(built.result.launches)
             moved += copies(built)
     assert launched > 5 and moved > launched
+
+
+def test_floats_on_the_accelerator_become_integers(plain: Build) -> None:
+    floats = plain[0].stages["imported"]
+    mod = placed(floats, lambda call: "cpu" if call.op.name == "nn.softmax" else "ext_dev")
+    machines: Machines = {"cpu": "numpy", "ext_dev": "accel:tiny"}
+    built = relay.build(mod, machines, calibration={"image": images(8, 99)})
+    image = images(1, 7)
+    found = built.run(image=image)
+    assert isinstance(built._model, CompiledModel)
+    assert found.tobytes() == evaluate(built._model.stages["quantized"], [image]).tobytes() and copies(built) == 1
+    # The whole network is on one side of the softmax, as without devices: the same integers.
+    assert found.tobytes() == evaluate(plain[0].stages["quantized"], [image]).tobytes()
+    with pytest.raises(UnsupportedError, match=r"nn.conv2d on ext_dev\(0\): nn.conv2d was left in float32"):
+        relay.build(mod, machines)
+    float_options = CompileOptions(strategy="float")
+    with pytest.raises(UnsupportedError, match=r"nn.dense on ext_dev\(0\): nn.dense was left in float32"):
+        relay.build(mod, machines, calibration={"image": images(8, 99)}, options=float_options)
+
+
+def test_a_layer_in_a_loop_is_calibrated_by_what_the_loop_gives_it() -> None:
+    n, x, loop = Var("n", relay.scalar_type("int32")), relay.var("x", shape=(1, 16)), relay.GlobalVar("loop")
+    weight = op.const((np.random.default_rng(1).normal(size=(16, 16)) / 4).astype(np.float32))
+    layer = op.on_device(op.nn.dense(op.on_device(x, "cpu"), weight, units=16), "ext_dev")
+    again = Call(loop, [op.subtract(n, op.const(np.int32(1))), op.multiply(layer, op.const(np.float32(2)))])
+    ty = relay.TensorType((1, 16), "float32")
+    step = Function([n, x], If(op.equal(n, op.const(np.int32(0))), x, again), ty)
+    m, y = Var("m", relay.scalar_type("int32")), relay.var("y", shape=(1, 16))
+    mod = IRModule({"loop": step, "main": Function([m, y], Call(loop, [m, y]))})
+    values = np.random.default_rng(2).normal(size=(6, 1, 16)).astype(np.float32)
+    samples = {"m": np.arange(6, dtype=np.int32), "y": values}
+    built = relay.build(mod, {"cpu": "numpy", "ext_dev": "accel:tiny"}, calibration=samples)
+    assert isinstance(built._model, CompiledModel)
+    exact = relay.create_executor("debug", built._model.stages["quantized"]).evaluate()
+    for count, value in zip(samples["m"], samples["y"], strict=True):
+        assert plain_value(built.run(m=count, y=value)) == plain_value(exact(count, value))
+        assert built.result is not None and len(built.result.launches) == count and copies(built) == 2 * count
+    near = evaluate(InferType()(mod), [np.int32(1), samples["y"][0]])
+    np.testing.assert_allclose(built.run(m=np.int32(1), y=samples["y"][0]), near, atol=0.1 * np.abs(near).max())
+
+
+def test_a_network_that_brings_its_integers() -> None:
+    numbers = np.random.default_rng(3)
+    x = Var("x", relay.TensorType((1, 16), "int8"))
+    weight, one, zero = op.const(numbers.integers(-9, 9, (8, 16), np.int8)), np.float32(0.1), np.int32(0)
+    scale = [op.const(value) for value in (zero, zero, one, one)]
+    total = relay.qnn.op.dense(op.on_device(x, "cpu"), weight, *scale, units=8)
+    ends = [op.const(value) for value in (np.float32(0.01), zero, np.float32(0.3), zero)]
+    layer = relay.qnn.op.requantize(total, *ends)
+    mod = InferType()(IRModule.from_expr(Function([x], op.on_device(layer, "ext_dev"))))
+    built = relay.build(mod, {"cpu": "numpy", "ext_dev": "accel:tiny"})
+    given = numbers.integers(-128, 128, (1, 16), np.int8)
+    assert built.run(x=given).tobytes() == evaluate(mod, [given]).tobytes()
+    assert "accel" in where_of(built).values() and copies(built) == 2
 
 
 TEXT = """#[version = "0.0.5"]
@@ -225,7 +279,7 @@ def _runs_as_planned(seeds: range, machines: Machines) -> int:
         numbers = np.random.default_rng(seed)
         args = {name: numbers.integers(-(2**31), 2**31, 5).astype(np.int32) for name in "xy"}
         built = relay.build(mod, machines)
-        assert plain(built.run(**args)) == plain(evaluate(mod, list(args.values()))), f"seed {seed}"
+        assert plain_value(built.run(**args)) == plain_value(evaluate(mod, list(args.values()))), f"seed {seed}"
         assert copies(built) == expected, f"seed {seed}"
         total += expected
     return total
@@ -258,11 +312,11 @@ def test_random_programs_with_all_of_the_language(capsys: pytest.CaptureFixture[
             continue
         given = {row.name: INPUTS[row.name] for row in built.inputs}
         try:
-            want = plain(evaluate(mod, list(given.values())))
+            want = plain_value(evaluate(mod, list(given.values())))
         except EvalError:
             continue
         found = built.run(**given)
-        assert plain((found,) if len(want) == 1 else found) == want, seed
+        assert plain_value((found,) if len(want) == 1 else found) == want, seed
         ran, moved = ran + 1, moved + copies(built)
     assert ran > 40 and moved > 10
 
