@@ -13,6 +13,7 @@ from relay_hw.errors import InputError
 from relay_hw.support.names import one_of
 
 if TYPE_CHECKING:
+    from relay_hw.backend.tvm.target import HostTarget
     from relay_hw.explore.front import Objective
     from relay_hw.explore.search import Search
     from relay_hw.explore.space import Axis
@@ -178,6 +179,16 @@ def value(text: str) -> tuple[str, float]:
         return name, float(number if name and mark else "")
     except ValueError:
         raise InputError(f"a value must be INPUT=NUMBER, such as sr=16000, not {text}") from None
+
+
+def machine(text: str) -> tuple[str, HostTarget]:
+    """A device that programs name, and the host that computes for it, as in `cuda=cuda:sm_90`. Raises InputError."""
+    from relay_hw.backend.tvm.target import read_host
+
+    device, _, host = text.partition("=")
+    if not device or not host:
+        raise InputError(f"a machine must be DEVICE=HOST, such as cuda=cuda:sm_90, not {text}")
+    return device, read_host(host)
 
 
 def limit(text: str) -> tuple[str, int]:

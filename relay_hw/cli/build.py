@@ -54,6 +54,8 @@ def compile_command(args: Namespace, console: Console) -> int:
         limits=reading["options"].limits,
         name=model.name,
     )
+    if args.machine:
+        options = options.with_machines(dict(args.machine))
     compiled = compile_model(model.mod, options, params=model.params, calibration=calibration, progress=console)
     console.started("writing the build")
     artifact = compiled.save(args.output)

@@ -89,6 +89,8 @@ def _add_build_commands(commands: Any) -> None:
         "machine of --host: aarch64 or a triple, mcpu=NAME, mattr=+FEATURE for llvm; sm_90 for cuda (default: this one)"
     )
     build.add_argument("--host-target", metavar="TARGET", help=text)
+    text = "host that computes for a device that the program names, beside cpu (--host) and ext_dev (the accelerator)"
+    build.add_argument("--machine", action="append", type=arg.machine, default=[], metavar="DEVICE=HOST", help=text)
     build.add_argument("--no-accel", action="store_true", help="run every operator on the host")
     text = "whether weights stay on the device between launches (default auto: wherever that is faster)"
     build.add_argument("--resident", choices=("auto", "off"), default="auto", help=text)

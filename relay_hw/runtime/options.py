@@ -118,6 +118,12 @@ class CompileOptions:
         """The machine that host functions are compiled for. Raises InputError."""
         return usual_host() if self.host_target is None else read_host(self.host_target)
 
+    def with_machines(self, machines: Mapping[str, HostTarget]) -> CompileOptions:
+        """The same with `machines` for some devices, beside those that there are by default. Raises InputError."""
+        target = self.find_target().name
+        usual = {device: target if machine is None else machine for device, machine in self.find_devices().items()}
+        return replace(self, devices={**usual, **machines})
+
     def find_devices(self) -> Mapping[str, HostTarget | None]:
         """The machine of each device or kind of device, None for the target. Raises InputError."""
         host, target = self.find_host(), self.find_target().name if self.accelerate else ""

@@ -24,7 +24,7 @@ from relay_hw.runtime.compile import CompiledModel
 from relay_hw.text import parse
 from relay_hw.transform import InferType
 from relay_hw.transform.graph import dtype_of, is_op
-from tests.relay_hw.backend.gpus import needs_opencl
+from tests.relay_hw.backend.gpus import HOSTS, host_target, needs_opencl
 from tests.relay_hw.programs import INPUTS, random_module
 from tests.relay_hw.random_control import inputs, random_program
 from tests.relay_hw.small_models import images
@@ -295,9 +295,9 @@ def test_random_placements_on_two_compilers() -> None:
 
 
 @needs_tvm
-@needs_opencl
-def test_random_placements_with_a_gpu() -> None:
-    assert _runs_as_planned(range(200, 206), {"cpu": "numpy", "ext_dev": "opencl"}) > 5
+@pytest.mark.parametrize("kind", HOSTS)
+def test_random_placements_with_a_gpu(kind: str) -> None:
+    assert _runs_as_planned(range(200, 206), {"cpu": "numpy", "ext_dev": host_target(kind)}) > 5
 
 
 def test_random_programs_with_all_of_the_language(capsys: pytest.CaptureFixture[str]) -> None:
