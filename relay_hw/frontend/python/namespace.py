@@ -37,10 +37,28 @@ def _constant(value: Any) -> Expr:
     return copy_with(made, checked_type=TensorType(made.data.shape, str(made.data.dtype)))
 
 
+class Namespace:
+    """Operators whose names begin alike: `relay.nn`, `relay.image`."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, name: str) -> Intrinsic:
+        builders = getattr(op, self.__name__)
+        build = getattr(builders, name, None)
+        if name.startswith("_") or not callable(build) or not build.__module__.startswith("relay_hw.op"):
+            raise AttributeError(f"relay.{self.__name__} has no operator {name!r}")
+        return Intrinsic(f"{self.__name__}.{name}", build)
+
+    def __repr__(self) -> str:
+        return f"<operators relay.{self.__name__}>"
+
+
 class Relay:
     """`@relay` decorates a function without hidden parameters; attributes are the library."""
 
     datasets = datasets
+    image, nn, qnn, random, vision = map(Namespace, ("image", "nn", "qnn", "random", "vision"))
     create_model = staticmethod(models.create_model)
     grad = staticmethod(models.grad)
     update_model_params = staticmethod(models.update_model_params)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from relay_hw.errors import InputError, RelayHwError, TypeCheckError, UnsupportedError
 from relay_hw.frontend.python import Float, Float64, Int, Model, Tensor, relay, relay_model
+from relay_hw.op.random import KEY, threefry_key
 
 THREE = 3
 
@@ -203,6 +204,31 @@ def test_operators_compute_on_arrays_outside() -> None:
     assert int(relay.argmax(np.array([1.0, 3.0, 2.0]))) == 1
     assert relay.tanh(np.zeros(2)).tolist() == [0, 0]
     assert relay.conv2d and not hasattr(relay, "conv9d")
+
+
+@relay
+def spaces(x: Tensor[Float, (1, 2, 4, 4)], w: Tensor[Float, (3, 2, 3, 3)]) -> Tensor[Float, (1, 3, 2, 8)]:
+    y = relay.nn.relu(relay.nn.conv2d(x, w, padding=1))
+    return relay.image.resize2d(y, (2, 8), method="nearest_neighbor", coordinate_transformation_mode="asymmetric")
+
+
+@relay
+def noisy(x: Tensor[Float, (3,)], key: KEY) -> Tensor[Float, (3,)]:
+    key, noise = relay.random.uniform(key, (3,))
+    key, more = relay.random.uniform(key, (3,))
+    return x + noise * more
+
+
+def test_operators_with_names_of_two_parts() -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(1, 2, 4, 4)).astype("float32"), rng.normal(size=(3, 2, 3, 3)).astype("float32")
+    whole = np.maximum(relay.nn.conv2d(x, w, padding=1), 0)
+    np.testing.assert_allclose(spaces(x, w), whole[:, :, ::2][:, :, :, [0, 0, 1, 1, 2, 2, 3, 3]], rtol=1e-5)
+    key = threefry_key(4).data
+    first, second = noisy(np.zeros(3, "float32"), key), noisy(np.zeros(3, "float32"), key)
+    assert np.array_equal(first, second) and first.min() > 0 and first.max() < 1
+    assert repr(relay.nn) == "<operators relay.nn>" and repr(relay.nn.relu) == "<relay operator nn.relu>"
+    assert not hasattr(relay.nn, "conv9d") and not hasattr(relay.nn, "annotations")
 
 
 def test_the_module_is_relay_text() -> None:
