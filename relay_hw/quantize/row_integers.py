@@ -29,12 +29,7 @@ def softmax_in_integers(x: Expr, one: Softmax, given: QParams, result: QParams) 
     multiplier, shift = normalise(units / (1 << _MOST_DOWN), _MULTIPLIER_BITS)
     table = constant(exponentials(given.scale * one.factor))
     whole = constant(np.full(1, np.iinfo(np.int32).max, np.int32))
-    numbers = {
-        "multiplier": multiplier,
-        "shift": shift - _MOST_DOWN,
-        "zero_point": result.zero_point,
-        "causal": one.causal,
-    }
+    numbers = {"multiplier": multiplier, "shift": shift - _MOST_DOWN, "zero_point": result.zero_point}
     return _kept(make("fixed.softmax", (x, table, whole), span=one.output.span, causal=one.causal, **numbers), result)
 
 
