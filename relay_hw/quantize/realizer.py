@@ -250,22 +250,29 @@ class Realizer:
         return self._requantize(acc, bias.astype(np.int32), [factor], layout.index("C"), step)
 
     def _requantize(self, acc: Expr, bias: Array, factors: Sequence[Fraction], axis: int, step: PlanStep) -> Expr:
-        bits, result = self._strategy.multiplier_bits, self._params[step.output]
+        bits = self._strategy.multiplier_bits
         pairs = [normalise(factor, bits) for factor in factors]
-        a_min, a_max = _limits(step, result)
         return make(
             "fixed.requantize",
             (acc, constant(bias)),
             multiplier=tuple(m for m, _ in pairs),
             shift=tuple(s for _, s in pairs),
-            zero_point=result.zero_point,
-            rounding=self._strategy.rounding,
-            a_min=a_min,
-            a_max=a_max,
             axis=axis,
-            multiplier_bits=bits,
-            span=step.output.span,
+            **self._end(step, bits),
         )
+
+    def _end(self, step: PlanStep, multiplier_bits: int) -> dict[str, Any]:
+        """What all operators with a scaled result take: how it is rounded, moved and clipped, and where it is from."""
+        result = self._params[step.output]
+        a_min, a_max = _limits(step, result)
+        return {
+            "zero_point": result.zero_point,
+            "rounding": self._strategy.rounding,
+            "a_min": a_min,
+            "a_max": a_max,
+            "multiplier_bits": multiplier_bits,
+            "span": step.output.span,
+        }
 
     def _add(self, step: AddStep) -> Expr:
         left, right = (self._params[tensor] for tensor in step.inputs)
@@ -274,7 +281,6 @@ class Realizer:
         sides = zip((left, right), step.factors, strict=True)
         factors = [Fraction(side.scale) * Fraction(factor) / Fraction(result.scale) for side, factor in sides]
         (left_multiplier, right_multiplier), shift = normalise_together(factors, bits)
-        a_min, a_max = _limits(step, result)
         return make(
             "fixed.add",
             [self.as_int(tensor) for tensor in step.inputs],
@@ -283,12 +289,7 @@ class Realizer:
             shift=shift,
             y_zero_point=left.zero_point,
             r_zero_point=right.zero_point,
-            zero_point=result.zero_point,
-            rounding=self._strategy.rounding,
-            a_min=a_min,
-            a_max=a_max,
-            multiplier_bits=bits,
-            span=step.output.span,
+            **self._end(step, bits),
         )
 
     def _keep(self, step: KeepStep) -> Expr:
@@ -311,7 +312,6 @@ class Realizer:
         left, right = (self._params[tensor] for tensor in step.inputs)
         result, bits = self._params[step.output], min(self._strategy.multiplier_bits, MUL_MULTIPLIER_BITS)
         multiplier, shift = normalise(Fraction(left.scale) * Fraction(right.scale) / Fraction(result.scale), bits)
-        a_min, a_max = _limits(step, result)
         return make(
             "fixed.mul",
             [self.as_int(tensor) for tensor in step.inputs],
@@ -319,12 +319,7 @@ class Realizer:
             shift=shift,
             y_zero_point=left.zero_point,
             r_zero_point=right.zero_point,
-            zero_point=result.zero_point,
-            rounding=self._strategy.rounding,
-            a_min=a_min,
-            a_max=a_max,
-            multiplier_bits=bits,
-            span=step.output.span,
+            **self._end(step, bits),
         )
 
     def _rows(self, step: SoftmaxStep | NormStep) -> Expr:
