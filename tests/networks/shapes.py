@@ -46,9 +46,9 @@ def _shape(layer: Layer, inputs: Sequence[Shape]) -> Shape:
     match layer.kind:
         case Kind.CONV:
             _need(x[1] % layer.one("groups") == layer.one("channels") % layer.one("groups") == 0, "whole groups")
-            return (1, layer.one("channels"), *_windows(layer, x))
+            return (x[0], layer.one("channels"), *_windows(layer, x))
         case Kind.TRANSPOSED:
-            return (1, layer.one("channels"), *_spread(layer, x))
+            return (x[0], layer.one("channels"), *_spread(layer, x))
         case Kind.DENSE:
             _need(len(x) in (2, 3), "rows")
             return (*x[:-1], layer.one("units"))
@@ -73,7 +73,7 @@ def _shape(layer: Layer, inputs: Sequence[Shape]) -> Shape:
         case Kind.RELU | Kind.CLIP | Kind.SIGMOID | Kind.TANH | Kind.HARD_SWISH:
             return x
         case Kind.FLATTEN:
-            return (1, prod(x))
+            return (x[0], prod(x[1:]))
         case _:
             return _moved(layer, inputs)
 

@@ -214,14 +214,19 @@ def test_where_one_seed_fails_the_others_are_not_waited_for(monkeypatch: pytest.
 def test_an_interrupt_ends_all_seeds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     endless(monkeypatch, tmp_path)
     main = threading.get_ident()
+    # Whoever runs the tests in the background of a shell has told them to ignore interrupts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     interrupts = iter([signal.SIGINT])
 
     def interrupt(step: ProgressStep) -> None:
         if "Running nothing" in step.text and (number := next(interrupts, None)):
             signal.pthread_kill(main, number)
 
-    with pytest.raises(KeyboardInterrupt):
-        build_bitstream(design(), [1, 3], tmp_path / "kept", Steps(interrupt))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            build_bitstream(design(), [1, 3], tmp_path / "kept", Steps(interrupt))
+    finally:
+        signal.signal(signal.SIGINT, before)
     tools.tool_version.cache_clear()
 
 
