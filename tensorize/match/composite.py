@@ -116,6 +116,7 @@ class _Reader(Reader):
         """A dense layer whose vector becomes an image [1, C, H, W]: its units in the order of the image's bytes."""
         stage, core = self._requantize(call.args[0])
         found = self._core(core, stage, None, None)
+        need(len(found.shape) == 2, f"reshape to an image must be of one vector, not of rows {found.shape}", call)
         shape = reshaped_image(call, found.shape[1])
         kernel = found.kernel
         assert isinstance(kernel, ConvKernel)

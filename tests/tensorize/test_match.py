@@ -65,7 +65,8 @@ def pad_by(widths: tuple[tuple[int, int], ...], value: float = 0, mode: str = "c
 
 
 SPATIAL = ((0, 0), (0, 0), (1, 1), (1, 1))
-X = var(1, 3, 8, 8)
+X, ROWS = var(1, 3, 8, 8), var(1, 6, 8)
+ROWS_OF_ONE = requantize(op.nn.dense(ROWS, ones(1, 8), out_dtype="int32"), 1, axis=2)
 
 
 def with_residual(shape: tuple[int, ...], groups: int = 1) -> Function:
@@ -139,6 +140,10 @@ REFUSED: dict[str, tuple[Function, str]] = {
         "bias must be a constant, not Var",
     ),
     "dense inputs": (dense_function(var(1, 9), ones(4, 8)), "weight must have 9 inputs, not 8"),
+    "rows as an image": (
+        composite("dense", [ROWS], op.reshape(ROWS_OF_ONE, (1, 1, 6, 1))),
+        r"reshape to an image must be of one vector, not of rows \(1, 6, 1\)",
+    ),
     "reshape": (
         dense_function(var(1, 2, 2, 2), ones(4, 8), lambda x: op.reshape(x, (2, 4))),
         r"reshape must be to \(1, 8\), not \(2, 4\)",
