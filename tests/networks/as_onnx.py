@@ -168,6 +168,8 @@ class _Respelled(Rewriter):
 
     def rewrite_call(self, old: Call, new: Call) -> Expr:
         x = new.args[0]
+        if is_op(new, "nn.pad") and new.attrs.pad_mode == "reflect":
+            return op.nn.mirror_pad(x, new.attrs.pad_width, "REFLECT")
         if is_op(new, "nn.upsampling"):
             times = new.attrs.scale_h, new.attrs.scale_w
             return op.repeat(op.repeat(x, int(times[0]), 2), int(times[1]), 3)
