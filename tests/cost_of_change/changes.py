@@ -24,7 +24,7 @@ SILU = unary("nn.silu", lambda x: x / (1 + np.exp(-x)), "x * sigmoid(x)", slope=
 silu = unary_builder(SILU)
 """,
         ),
-        Replace("relay_hw/op/activation.py", "OPS = (RELU, ", "OPS = (RELU, SILU, "),
+        Replace("relay_hw/op/activation.py", "OPS = (", "OPS = (SILU, "),
         Insert(
             "relay_hw/frontend/onnx/elementwise.py",
             """    return nn.leaky_relu(args[0], node.attr("alpha", 0.01))
