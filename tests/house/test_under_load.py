@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.house.sources import ROOT
+
 RUNS, BUSY = 20, 4
 # What tells of signals and time in the text of a function.
 TIMED = re.compile(

@@ -15,16 +15,17 @@ from relay_hw import op
 from relay_hw.analysis import infer_type
 from relay_hw.backend.flat import FlatFunction, evaluate, flatten
 from relay_hw.backend.gpu import cuda, load_plan, read_plan
-from relay_hw.backend.tvm import build_library, is_installed
+from relay_hw.backend.tvm import build_library
 from relay_hw.backend.tvm.target import parse_host
 from relay_hw.errors import UnsupportedError
 from relay_hw.ir.expr import Constant, Expr, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
+from tests.needs import needs_tvm
 
 CXX = shutil.which("g++") or shutil.which("clang++")
 pytestmark = [
-    pytest.mark.skipif(not is_installed(), reason="TVM is not installed"),
+    needs_tvm,
     pytest.mark.skipif(CXX is None, reason="no C++ compiler on PATH"),
 ]
 # What CUDA has and C++ lacks. Threads run one after the other: kernels that wait for one another cannot.

@@ -14,16 +14,17 @@ from relay_hw.analysis import infer_type
 from relay_hw.backend.flat import FlatFunction, evaluate, flatten
 from relay_hw.backend.gpu import cuda, load_plan, opencl, read_plan
 from relay_hw.backend.gpu.plan import KernelLaunch, Plan, plan_bytes
-from relay_hw.backend.tvm import BuiltLibrary, build_library, is_installed, load_library
+from relay_hw.backend.tvm import BuiltLibrary, build_library, load_library
 from relay_hw.backend.tvm.target import HostTarget, parse_host
 from relay_hw.errors import ArtifactError, UnsupportedError
 from relay_hw.ir.expr import Constant, Expr, Function, If, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, TupleType
+from tests.needs import needs_tvm
 from tests.relay_hw.backend.gpus import HOSTS, host_target, needs_nvcc, needs_opencl
 from tests.relay_hw.random_cnn import random_cnn, random_input
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason="TVM is not installed")
+pytestmark = needs_tvm
 
 
 SEEDS = (3, 11, 42, 78)

@@ -16,19 +16,20 @@ import pytest
 from relay_hw import op
 from relay_hw.analysis import infer_type
 from relay_hw.backend.flat import FlatFunction, evaluate, flatten
-from relay_hw.backend.tvm import BuiltLibrary, build_library, is_installed, load_library
+from relay_hw.backend.tvm import BuiltLibrary, build_library, load_library
 from relay_hw.backend.tvm.target import HostTarget, parse_host
 from relay_hw.errors import ArtifactError, UnsupportedError
 from relay_hw.ir.expr import Constant, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
+from tests.needs import needs_tvm
 
 ROOT = Path(__file__).resolve().parents[3]
 FETCHED = ROOT / "build" / "aarch64"
 SYSROOT = FETCHED / "root" / "usr" / "aarch64-linux-gnu"
 SOURCE = Path(__file__).resolve().parent / "cross" / "run_library.c"
 CODES = {"i": 0, "u": 1, "f": 2}
-pytestmark = pytest.mark.skipif(not is_installed(), reason="TVM is not installed")
+pytestmark = needs_tvm
 needs_qemu = pytest.mark.skipif(
     not (FETCHED / "python" / "ziglang").is_dir() or not SYSROOT.is_dir(),
     reason="build/aarch64 is missing: make aarch64 fetches qemu-user, a C library and TVM's runtime",

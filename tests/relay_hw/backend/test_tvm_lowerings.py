@@ -14,6 +14,7 @@ from relay_hw.backend.flat import FlatCall, FlatFunction, evaluate
 from relay_hw.backend.tvm import build_library, is_installed, load_library
 from relay_hw.ir.expr import Call, Constant, Tuple
 from relay_hw.op.shape import ReshapeAttrs
+from tests.needs import needs_tvm
 from tests.relay_hw.backend.test_tvm_differential import (
     DTYPES,
     FLOATS,
@@ -26,7 +27,7 @@ from tests.relay_hw.backend.test_tvm_differential import (
     tame,
 )
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason="TVM is not installed")
+pytestmark = needs_tvm
 
 Type = tuple[tuple[int, ...], str]
 SMALL = ("float32", "int8", "uint64", "bool")

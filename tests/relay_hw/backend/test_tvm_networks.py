@@ -11,13 +11,14 @@ import pytest
 from relay_hw import op
 from relay_hw.analysis import infer_type
 from relay_hw.backend.flat import FlatFunction, evaluate, flatten
-from relay_hw.backend.tvm import build_library, is_installed, load_library
+from relay_hw.backend.tvm import build_library, load_library
 from relay_hw.ir.expr import Constant, Expr, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
+from tests.needs import needs_tvm
 from tests.relay_hw.random_cnn import random_cnn, random_input
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason="TVM is not installed")
+pytestmark = needs_tvm
 
 # 78 pads a sum of convolutions.
 SEEDS = (3, 7, 11, 19, 23, 42, 61, 78)

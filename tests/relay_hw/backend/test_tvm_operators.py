@@ -12,12 +12,13 @@ import pytest
 import relay_hw.op as op
 from relay_hw.analysis import infer_type
 from relay_hw.backend.flat import FlatFunction, evaluate, flatten
-from relay_hw.backend.tvm import build_library, is_installed, load_library
+from relay_hw.backend.tvm import build_library, load_library
 from relay_hw.ir.expr import Constant, Expr, Function, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
+from tests.needs import needs_tvm
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason="TVM is not installed")
+pytestmark = needs_tvm
 
 RNG = np.random.default_rng(7)
 Build = Callable[..., Expr]

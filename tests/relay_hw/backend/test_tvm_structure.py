@@ -10,10 +10,11 @@ import pytest
 
 from relay_hw.analysis import infer_type
 from relay_hw.backend.flat import FlatFunction, evaluate, flatten
-from relay_hw.backend.tvm import build_library, is_installed, load_library
+from relay_hw.backend.tvm import build_library, load_library
 from relay_hw.text import parse
+from tests.needs import needs_tvm
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason="TVM is not installed")
+pytestmark = needs_tvm
 
 PROGRAM = """#[version = "0.0.5"]
 def @fact(%n: int32, %acc: int32) -> int32 {

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relay_hw.backend.tvm import is_installed
 from relay_hw.cli.main import main
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.frontend import from_tflite
 from relay_hw.interp.evaluate import Interpreter
+from tests.needs import needs_tvm
 
 pytestmark = [
     pytest.mark.skipif(find_spec("tflite") is None, reason="package tflite is not installed"),
-    pytest.mark.skipif(not is_installed(), reason="TVM is not installed"),
+    needs_tvm,
 ]
 RNG = np.random.default_rng(0)
 KERNEL = RNG.normal(size=(4, 3, 3, 2)).astype(np.float32)

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relay_hw.backend.tvm import is_installed
 from relay_hw.cli.main import main
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.frontend import from_pytorch
 from relay_hw.interp.evaluate import Interpreter
 from relay_hw.runtime.models import load_model
 from relay_hw.text import parse
+from tests.needs import needs_tvm
 
 pytestmark = [
     pytest.mark.skipif(find_spec("torch") is None, reason="torch is not installed"),
-    pytest.mark.skipif(not is_installed(), reason="TVM is not installed"),
+    needs_tvm,
     pytest.mark.filterwarnings("ignore"),
 ]
 

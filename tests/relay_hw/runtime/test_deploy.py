@@ -16,7 +16,6 @@ import pytest
 
 from relay_hw import op
 from relay_hw.analysis import infer_type
-from relay_hw.backend.tvm import is_installed
 from relay_hw.cli.main import main
 from relay_hw.errors import InputError, UnsupportedError
 from relay_hw.ir.expr import Call, Function, Var
@@ -31,11 +30,11 @@ from relay_hw.runtime.deploy import export_c
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.devices import open_device
+from tests.needs import needs_tvm
 
 ROOT = Path(__file__).parents[3]
 CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 RUNTIME = files("relay_hw.runtime.deploy") / "c"
-needs_tvm = pytest.mark.skipif(not is_installed(), reason="TVM is not installed")
 pytestmark = pytest.mark.skipif(CC is None, reason="no C compiler on PATH")
 STRICT = ["-std=c99", "-fwrapv", "-ffp-contract=off", "-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 

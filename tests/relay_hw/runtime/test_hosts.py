@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import relay_hw as relay
-from relay_hw.backend.tvm import is_installed
 from relay_hw.cli.main import main
 from relay_hw.runtime.artifact import load_artifact
+from tests.needs import needs_tvm
 from tests.relay_hw.backend.gpus import HOSTS, host_target
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason="TVM is not installed")
+pytestmark = needs_tvm
 MNIST = Path(__file__).parents[3] / "examples" / "mnist_cnn.onnx"
 
 

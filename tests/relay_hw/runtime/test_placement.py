@@ -12,7 +12,6 @@ import pytest
 
 import relay_hw as relay
 from relay_hw import op
-from relay_hw.backend.tvm import is_installed
 from relay_hw.errors import EvalError, InputError, RelayHwError, UnsupportedError
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Expr, Function, If, Let, Op, RefCreate, RefRead, Tuple, Var
@@ -24,13 +23,13 @@ from relay_hw.runtime.compile import CompiledModel
 from relay_hw.text import parse
 from relay_hw.transform import InferType
 from relay_hw.transform.graph import dtype_of, is_op
+from tests.needs import needs_tvm
 from tests.relay_hw.backend.gpus import HOSTS, host_target, needs_opencl
 from tests.relay_hw.programs import INPUTS, random_module
 from tests.relay_hw.random_control import inputs, random_program
 from tests.relay_hw.small_models import images
 from tests.relay_hw.transform.reference import plain as plain_value
 
-needs_tvm = pytest.mark.skipif(not is_installed(), reason="TVM is not installed")
 Machines = Mapping[str, Any]
 Build = tuple[CompiledModel, Artifact]
 VECTOR = relay.TensorType((5,), "int32")

@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 
 import relay_hw as relay
-from relay_hw.backend.tvm import is_installed
 from relay_hw.errors import EvalError, InputError, UnsupportedError
 from relay_hw.ir.expr import Function, Var
 from relay_hw.ir.types import ANY, TensorType
 from relay_hw.runtime import CompileOptions, Module, compile_model
 from relay_hw.transform import InferType
+from tests.needs import needs_tvm
 from tests.relay_hw.programs import INPUTS, random_module
 from tests.relay_hw.transform.reference import plain
 
 HEADER = '#[version = "0.0.5"]\ntype List[A] { Cons(A, List[A]), Nil, }\n'
-WITH_TVM = pytest.mark.skipif(not is_installed(), reason="apache-tvm is not installed")
 
 
 def outcome(function: Any) -> Any:
@@ -68,7 +67,7 @@ def matrix_loop() -> relay.IRModule:
     )
 
 
-@WITH_TVM
+@needs_tvm
 def test_fragments_of_loops_are_compiled_by_tvm() -> None:
     mod = matrix_loop()
     x = np.random.default_rng(1).normal(size=(32, 32)).astype("float32")

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relay_hw.backend.tvm import is_installed
 from relay_hw.frontend import from_relax
 from relay_hw.frontend.relax.reader import CONVERTERS
 from relay_hw.interp.evaluate import Interpreter
+from tests.needs import needs_tvm
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason="TVM is not installed")
+pytestmark = needs_tvm
 
 F32 = "float32"
 Case = tuple[str, list[tuple[tuple[int, ...], str]], Callable[[Any, list[Any]], Any]]

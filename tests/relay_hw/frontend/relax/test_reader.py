@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from relay_hw.backend.tvm import is_installed
 from relay_hw.errors import UnsupportedError
 from relay_hw.frontend import from_relax
 from relay_hw.interp.evaluate import Interpreter
@@ -18,8 +17,9 @@ from relay_hw.ir.expr import If
 from relay_hw.ir.types import ANY
 from relay_hw.ir.visit import post_order
 from relay_hw.text import parse, print_module
+from tests.needs import needs_tvm
 
-pytestmark = pytest.mark.skipif(not is_installed(), reason="TVM is not installed")
+pytestmark = needs_tvm
 
 
 def relax() -> Any:
