@@ -186,7 +186,6 @@ __all__ = [
     "patches",
     "qnn",
     "random",
-    "rows",
     "selection",
     "signal",
     "simulated",

@@ -13,6 +13,7 @@ from relay_hw import op
 from relay_hw.backend.flat import FlatCall, FlatFunction, evaluate
 from relay_hw.backend.tvm import build_library, is_installed, load_library
 from relay_hw.ir.expr import Call, Constant, Tuple
+from relay_hw.op.rows import exponentials
 from relay_hw.op.shape import ReshapeAttrs
 from tests.needs import needs_tvm
 from tests.relay_hw.backend.test_tvm_differential import (
@@ -169,19 +170,19 @@ def integer_rows() -> Iterator[Case]:
     lengths = Constant(np.array([0, 3, 40], np.int32))
     for shape in ((3, 5, 1), (3, 5, 40), (3, 2, 700)):
         for scale, factor in ((0.01, (1 << 15, 7, -128)), (0.3, (65280, 8, -128)), (2.0, (65535, 0, 127))):
-            table = Constant(op.rows.exponentials(scale))
+            table = Constant(exponentials(scale))
             for known in (None, lengths):
                 for causal in (False, True):
-                    soft = lambda x, t=table, n=known, f=factor, c=causal: op.rows.softmax(  # noqa: E731
+                    soft = lambda x, t=table, n=known, f=factor, c=causal: op.fixed.softmax(  # noqa: E731
                         x, t, n, multiplier=f[0], shift=f[1], zero_point=f[2], causal=c
                     )
                     name = f"fixed_softmax_{shape[-1]}_{factor[1]}_{known is None}_{causal}"
                     yield Case(name, soft, (shape, "int8"), values=few)
         gain, bias = Constant(corners("int16", shape[-1:], 3)), Constant(corners("int32", shape[-1:], 4))
         for shift, epsilon in ((20, 0), (24, 1), (31, 1 << 48)):
-            layer = lambda x, g=gain, b=bias, at=shift, e=epsilon: op.rows.layer_norm(x, g, b, at, e, 3)  # noqa: E731
+            layer = lambda x, g=gain, b=bias, at=shift, e=epsilon: op.fixed.layer_norm(x, g, b, at, e, 3)  # noqa: E731
             yield Case(f"fixed_layer_norm_{shape[-1]}_{shift}", layer, (shape, "int8"), values=few)
-            rms = lambda x, g=gain, b=bias, at=shift, e=epsilon: op.rows.rms_norm(  # noqa: E731
+            rms = lambda x, g=gain, b=bias, at=shift, e=epsilon: op.fixed.rms_norm(  # noqa: E731
                 x, g, b, at, epsilon=e, zero_point=-5, input_zero_point=e % 3 - 9
             )
             yield Case(f"fixed_rms_norm_{shape[-1]}_{shift}", rms, (shape, "int8"), values=few)

@@ -95,5 +95,5 @@ def test_builders_have_relays_names() -> None:
         assert callable(getattr(op.nn, name))
     for name in ("quantize", "dequantize", "requantize", "conv2d", "dense", "add"):
         assert callable(getattr(op.qnn, name))
-    for name in ("requantize", "add", "sum_pool2d"):
+    for name in ("requantize", "add", "sum_pool2d", "softmax", "layer_norm", "rms_norm"):
         assert callable(getattr(op.fixed, name))

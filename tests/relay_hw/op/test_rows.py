@@ -133,7 +133,7 @@ def test_softmax_is_within_a_unit_of_the_real_one(columns: int, apply: Callable[
         given = np.concatenate([rows, far[None]])
         real = probabilities(given, scale)
         for units, numbers in UNITS.items():
-            got = apply(op.rows.softmax, given, exponentials(scale), **numbers) + 128.0
+            got = apply(op.fixed.softmax, given, exponentials(scale), **numbers) + 128.0
             wanted = np.minimum(real * units, 255)
             assert abs(got - wanted).max() < 0.7 and abs(got - real * units).max() <= 1
 
@@ -146,13 +146,13 @@ def test_softmax_to_the_bit(apply: Callable[..., np.ndarray]) -> None:
             for numbers in (*UNITS.values(), {"multiplier": 54321, "shift": 0, "zero_point": 5}, FINE):
                 for length in (0, 1, columns // 2, columns, columns + 9, -3):
                     table, known = exponentials(scale), np.array([length], np.int32)
-                    got = apply(lambda x, t, n, k=numbers: op.rows.softmax(x, t, n, **k), rows, table, known)
+                    got = apply(lambda x, t, n, k=numbers: op.fixed.softmax(x, t, n, **k), rows, table, known)
                     want = [soft_row(row, table.tolist(), length, numbers) for row in rows[::5].tolist()]
                     assert got[::5].tolist() == want
     # Any table, of no exponentials at all.
     rows = hard_rows(generator, 20, 8)
     for table in (np.zeros(256, np.uint16), generator.integers(0, 1 << 16, 256).astype(np.uint16)):
-        got = apply(op.rows.softmax, rows, table, multiplier=40000, shift=3)
+        got = apply(op.fixed.softmax, rows, table, multiplier=40000, shift=3)
         numbers = {"multiplier": 40000, "shift": 3}
         assert got.tolist() == [soft_row(row, table.tolist(), WHOLE, numbers) for row in rows.tolist()]
 
@@ -160,13 +160,13 @@ def test_softmax_to_the_bit(apply: Callable[..., np.ndarray]) -> None:
 def test_masks_hide_columns(apply: Callable[..., np.ndarray]) -> None:
     rows = np.random.default_rng(2).integers(-128, 128, (3, 4, 5, 7)).astype(np.int8)
     table, lengths = exponentials(0.05), np.array([2, 0, 100], np.int32)
-    masked = apply(lambda x, t, n: op.rows.softmax(x, t, n, causal=True), rows, table, lengths)
+    masked = apply(lambda x, t, n: op.fixed.softmax(x, t, n, causal=True), rows, table, lengths)
     for part, head, row in np.ndindex(3, 4, 5):
         # The last of 5 rows sees all of 7 columns.
         seen = min(int(lengths[part]), row + 3, 7)
-        alone = apply(op.rows.softmax, rows[part, head, row, :seen], table) if seen else np.zeros(0)
+        alone = apply(op.fixed.softmax, rows[part, head, row, :seen], table) if seen else np.zeros(0)
         assert masked[part, head, row].tolist() == [*alone.tolist(), *[-128] * (7 - seen)]
-    tall = apply(op.rows.softmax, rows.transpose(0, 1, 3, 2), table, causal=True)
+    tall = apply(op.fixed.softmax, rows.transpose(0, 1, 3, 2), table, causal=True)
     assert (tall[..., :2, :] == -128).all() and (tall[..., 2, 1:] == -128).all()
 
 
@@ -191,7 +191,7 @@ def norm_errors(rows: np.ndarray, scale: float, zero: int | None, seed: int, app
     unit = 4 * abs(gamma).max() / 127
     gain, bias, shift = norm_numbers(gamma, beta, unit)
     numbers: dict[str, int] = {"shift": shift, "epsilon": round(16e-5 / scale**2 * n * n), "zero_point": 4}
-    build = op.rows.layer_norm if zero is None else op.rows.rms_norm
+    build = op.fixed.layer_norm if zero is None else op.fixed.rms_norm
     numbers |= {} if zero is None else {"input_zero_point": zero}
     got = apply(build, rows, gain, bias, **numbers).astype(float)
     wanted = (real_norm(rows, scale, zero, 1e-5) * gamma + beta) / unit + 4
@@ -217,7 +217,7 @@ def test_norms_to_the_bit(apply: Callable[..., np.ndarray]) -> None:
         bias = generator.integers(-(2**31), 2**31, columns).astype(np.int32)
         for shift, epsilon in ((0, 0), (20, 1), (26, 12345), (40, 1 << 48)):
             numbers = {"shift": shift, "epsilon": epsilon, "zero_point": -3}
-            for more, build in (({}, op.rows.layer_norm), ({"input_zero_point": -128}, op.rows.rms_norm)):
+            for more, build in (({}, op.fixed.layer_norm), ({"input_zero_point": -128}, op.fixed.rms_norm)):
                 got = apply(build, rows, gain, bias, **numbers, **more)[::3]
                 lists = gain.tolist(), bias.tolist()
                 assert got.tolist() == [normal_row(row, *lists, numbers | more) for row in rows[::3].tolist()]
@@ -232,7 +232,7 @@ def test_a_million_rows(apply: Callable[..., np.ndarray]) -> None:
         scale = float(np.exp(generator.uniform(np.log(1e-4), np.log(5))))
         rows = hard_rows(generator, columns, count)
         real = probabilities(rows, scale) * 256
-        got = apply(op.rows.softmax, rows, exponentials(scale)) + 128.0
+        got = apply(op.fixed.softmax, rows, exponentials(scale)) + 128.0
         assert abs(got - np.minimum(real, 255)).max() < 0.7
         for zero in (None, int(generator.integers(-128, 128))):
             errors = norm_errors(rows, scale, zero, seen, apply) if columns >= 16 else np.zeros(1)
@@ -245,7 +245,7 @@ def test_type_errors_of_softmax(refuse: Callable[..., str]) -> None:
     data, table, one = TensorType((2, 3), "int8"), TensorType((256,), "uint16"), TensorType((1,), "int32")
 
     def refused(*types: TensorType, **attributes: Any) -> str:
-        return refuse(lambda x, t, n, **rest: op.rows.softmax(x, t, n, **rest), *types, **attributes)
+        return refuse(lambda x, t, n, **rest: op.fixed.softmax(x, t, n, **rest), *types, **attributes)
 
     assert refused(TensorType((2, 3)), table, one) == "the data of fixed.softmax must be int8, not float32"
     assert refused(TensorType((), "int8"), table, one) == "the data of fixed.softmax must have an axis, not none"
@@ -268,16 +268,16 @@ def test_type_errors_of_softmax(refuse: Callable[..., str]) -> None:
 
 def test_type_errors_of_norms(refuse: Callable[..., str], infer: Callable[..., Any]) -> None:
     data, gain, bias = TensorType((2, 3), "int8"), TensorType((3,), "int16"), TensorType((3,), "int32")
-    assert refuse(op.rows.layer_norm, TensorType((2, 3)), gain, bias, shift=1) == (
+    assert refuse(op.fixed.layer_norm, TensorType((2, 3)), gain, bias, shift=1) == (
         "the data of fixed.layer_norm must be int8, not float32"
     )
-    assert refuse(op.rows.rms_norm, TensorType((16385,), "int8"), gain, bias, shift=1) == (
+    assert refuse(op.fixed.rms_norm, TensorType((16385,), "int8"), gain, bias, shift=1) == (
         "the rows of fixed.rms_norm must have 1 to 16384 columns, not 16385"
     )
-    assert refuse(op.rows.layer_norm, data, bias, bias, shift=1) == (
+    assert refuse(op.fixed.layer_norm, data, bias, bias, shift=1) == (
         "the gain of fixed.layer_norm must be Tensor[(3,), int16], not Tensor[(3,), int32]"
     )
-    assert refuse(op.rows.layer_norm, data, gain, gain, shift=1) == (
+    assert refuse(op.fixed.layer_norm, data, gain, gain, shift=1) == (
         "the bias of fixed.layer_norm must be Tensor[(3,), int32], not Tensor[(3,), int16]"
     )
     for name, value, limits in (
@@ -285,18 +285,18 @@ def test_type_errors_of_norms(refuse: Callable[..., str], infer: Callable[..., A
         ("epsilon", -1, f"[0, {1 << 48}]"),
         ("zero_point", 128, "[-128, 127]"),
     ):
-        assert refuse(op.rows.layer_norm, data, gain, bias, **{"shift": 1, name: value}) == (
+        assert refuse(op.fixed.layer_norm, data, gain, bias, **{"shift": 1, name: value}) == (
             f"{name} of fixed.layer_norm must be in {limits}, not {value}"
         )
-    assert refuse(op.rows.rms_norm, data, gain, bias, shift=1, input_zero_point=-129) == (
+    assert refuse(op.fixed.rms_norm, data, gain, bias, shift=1, input_zero_point=-129) == (
         "input_zero_point of fixed.rms_norm must be in [-128, 127], not -129"
     )
-    assert infer(op.rows.layer_norm, None, None, None, shift=1)[0] is None
-    known, types = infer(op.rows.layer_norm, TensorType((ANY, 3), "int8"), None, None, shift=1)
+    assert infer(op.fixed.layer_norm, None, None, None, shift=1)[0] is None
+    known, types = infer(op.fixed.layer_norm, TensorType((ANY, 3), "int8"), None, None, shift=1)
     assert known == TensorType((ANY, 3), "int8") and types[1:] == [gain, bias]
 
 
 def test_nothing_of_nothing(apply: Callable[..., np.ndarray]) -> None:
-    assert apply(op.rows.softmax, np.zeros((0, 3), np.int8), exponentials(0.1)).shape == (0, 3)
+    assert apply(op.fixed.softmax, np.zeros((0, 3), np.int8), exponentials(0.1)).shape == (0, 3)
     gain, bias = np.ones(3, np.int16), np.zeros(3, np.int32)
-    assert apply(op.rows.layer_norm, np.zeros((0, 3), np.int8), gain, bias, shift=0).shape == (0, 3)
+    assert apply(op.fixed.layer_norm, np.zeros((0, 3), np.int8), gain, bias, shift=0).shape == (0, 3)
