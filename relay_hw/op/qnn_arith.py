@@ -9,7 +9,7 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Solver
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Solver, TypeRelation
 from relay_hw.ir.expr import Tuple as TupleExpr
 from relay_hw.ir.types import Dim, TensorType, TupleType, Type
 from relay_hw.op.base import (
@@ -32,6 +32,7 @@ from relay_hw.op.base import (
     tensor_tuple,
 )
 from relay_hw.op.conv import CONV2D, Conv2DAttrs, convolve
+from relay_hw.op.conv_transpose import Conv2DTransposeAttrs
 from relay_hw.op.dense import DenseAttrs, dense_relation
 from relay_hw.op.join import ConcatenateAttrs, concatenate_type
 from relay_hw.op.qnn_scale import (
@@ -63,19 +64,29 @@ def product_params(name: str, types: Sequence[Type], solver: Solver, units: Dim)
         check_param(name, solver, what, types[at], dtype, size)
 
 
-def _conv2d_type(types: Sequence[Type], attrs: Conv2DAttrs, solver: Solver) -> Type | None:
-    result = CONV2D.relation(types[:2], attrs, solver)
-    if not isinstance(result, TensorType):
-        return result
-    units = result.shape[(attrs.out_layout or attrs.data_layout).index("C")]
-    product_params("qnn.conv2d", types, solver, units)
-    return TensorType(result.shape, attrs.out_dtype or "int32")
+def image_relation(name: str, relation: TypeRelation) -> TypeRelation:
+    """`relation` of data and weight, the first of six arguments; the others are the parameters of both."""
+
+    def whole(types: Sequence[Type], attrs: Conv2DAttrs | Conv2DTransposeAttrs, solver: Solver) -> Type | None:
+        result = relation(types[:2], attrs, solver)
+        if not isinstance(result, TensorType):
+            return result
+        product_params(name, types, solver, result.shape[(attrs.out_layout or attrs.data_layout).index("C")])
+        return TensorType(result.shape, attrs.out_dtype or "int32")
+
+    return whole
+
+
+def differences(values: Sequence[Array], axis: int) -> tuple[Array, Array]:
+    """Data and weight less their zero points; a weight may have one for each index along `axis`."""
+    data, weight = (np.asarray(value) for value in values[:2])
+    x = data.astype(np.int64) - np.asarray(values[2]).reshape(())
+    return x, weight.astype(np.int64) - fit(values[3], axis, weight.ndim)
 
 
 def _conv2d(attrs: Conv2DAttrs, values: Sequence[Array], result: Type) -> Array:
-    name, data, weight = "qnn.conv2d", np.asarray(values[0]), np.asarray(values[1])
-    x = data.astype(np.int64) - np.asarray(values[2]).reshape(())
-    w = weight.astype(np.int64) - fit(values[3], attrs.kernel_layout.index("O"), weight.ndim)
+    name = "qnn.conv2d"
+    x, w = differences(values, attrs.kernel_layout.index("O"))
     x = x.transpose(permutation(name, attrs.data_layout, "NCHW"))
     w = w.transpose(permutation(name, attrs.kernel_layout, "OIHW"))
     # Padding with the zero point is padding the difference with 0.
@@ -87,7 +98,7 @@ def _conv2d(attrs: Conv2DAttrs, values: Sequence[Array], result: Type) -> Array:
 QNN_CONV2D = Op(
     "qnn.conv2d",
     6,
-    _conv2d_type,
+    image_relation("qnn.conv2d", CONV2D.relation),
     _conv2d,
     attrs_type=Conv2DAttrs,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
@@ -132,8 +143,7 @@ def _dense_type(types: Sequence[Type], attrs: DenseAttrs, solver: Solver) -> Typ
 
 
 def _dense(attrs: DenseAttrs, values: Sequence[Array], result: Type) -> Array:
-    x = np.asarray(values[0]).astype(np.int64) - np.asarray(values[2]).reshape(())
-    w = np.asarray(values[1]).astype(np.int64) - fit(values[3], 0, 2)
+    x, w = differences(values, 0)
     return matmul(x, w.T, out_type(result).dtype)
 
 

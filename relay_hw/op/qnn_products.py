@@ -7,15 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Solver
 from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import ANCHOR, Array, Ints, call, full_padding, out_type, spread, tensors
 from relay_hw.op.conv_transpose import Conv2DTransposeAttrs, transpose_relation, transpose_sums
 from relay_hw.op.dense import BATCH_MATMUL, BatchMatmulAttrs, batch_matmul_type
-from relay_hw.op.qnn_arith import product_params
-from relay_hw.op.qnn_scale import fit
+from relay_hw.op.qnn_arith import differences, image_relation, product_params
 
 
 def _batch_type(types: Sequence[Type], attrs: BatchMatmulAttrs, solver: Solver) -> Type | None:
@@ -27,8 +24,7 @@ def _batch_type(types: Sequence[Type], attrs: BatchMatmulAttrs, solver: Solver) 
 
 
 def _batch(attrs: BatchMatmulAttrs, values: Sequence[Array], result: Type) -> Array:
-    sides = [np.asarray(values[at]).astype(np.int64) - np.asarray(values[at + 2]).reshape(()) for at in (0, 1)]
-    return BATCH_MATMUL.reference(attrs, sides, result)
+    return BATCH_MATMUL.reference(attrs, differences(values, 0), result)
 
 
 QNN_BATCH_MATMUL = Op(
@@ -58,29 +54,17 @@ def batch_matmul(
 
 
 _TRANSPOSE = "qnn.conv2d_transpose"
-_transposed_type = transpose_relation(_TRANSPOSE, 2)
-
-
-def _transpose_type(types: Sequence[Type], attrs: Conv2DTransposeAttrs, solver: Solver) -> Type | None:
-    result = _transposed_type(types[:2], attrs, solver)
-    if not isinstance(result, TensorType):
-        return result
-    units = result.shape[(attrs.out_layout or attrs.data_layout).index("C")]
-    product_params(_TRANSPOSE, types, solver, units)
-    return TensorType(result.shape, attrs.out_dtype or "int32")
 
 
 def _transpose(attrs: Conv2DTransposeAttrs, values: Sequence[Array], result: Type) -> Array:
-    weight = np.asarray(values[1])
-    x = np.asarray(values[0]).astype(np.int64) - np.asarray(values[2]).reshape(())
-    w = weight.astype(np.int64) - fit(values[3], attrs.kernel_layout.index("O"), weight.ndim)
-    return transpose_sums(_TRANSPOSE, 2, attrs, (x, w), out_type(result).dtype)
+    sides = differences(values, attrs.kernel_layout.index("O"))
+    return transpose_sums(_TRANSPOSE, 2, attrs, sides, out_type(result).dtype)
 
 
 QNN_CONV2D_TRANSPOSE = Op(
     _TRANSPOSE,
     6,
-    _transpose_type,
+    image_relation(_TRANSPOSE, transpose_relation(_TRANSPOSE, 2)),
     _transpose,
     attrs_type=Conv2DTransposeAttrs,
     pattern=FusionPattern.OUT_ELEMWISE_FUSABLE,
