@@ -75,7 +75,7 @@ def resized_axes(attrs: ResizeAttrs, shape: Sequence[int], wanted: Sequence[floa
     return [Axis(size, count, scale, *part) for size, count, scale, part in rows]
 
 
-def spots(attrs: ResizeAttrs, axis: Axis) -> Array:
+def _spots(attrs: ResizeAttrs, axis: Axis) -> Array:
     """The source coordinate of each new element."""
     at = np.arange(axis.count, dtype=np.float64)
     width = axis.scale * axis.size
@@ -106,15 +106,15 @@ def cubic(x: Array, a: float) -> Array:
     return np.where(x <= 1, near, np.where(x < 2, far, 0))
 
 
-def _coefficients(attrs: ResizeAttrs, ratio: Array, scale: float) -> tuple[int, Array]:
+def _coefficients(attrs: ResizeAttrs, ratio: Array, scale: float, tolerance: float) -> tuple[int, Array]:
     """The first neighbour, counted from the element before the place, and the weights of all, a row a place."""
     column = ratio[:, None]
     if attrs.method == "nearest":
         after = {
             "round_prefer_floor": ratio > 0.5,
             "round_prefer_ceil": ratio >= 0.5,
-            "floor": ratio == 1,
-            "ceil": ratio == ratio,
+            "floor": ratio >= 1 - tolerance,
+            "ceil": ratio > tolerance,
         }[attrs.rounding]
         return 0, np.stack([~after, after], axis=1).astype(np.float64)
     reach = 1 if attrs.method == "linear" else 2
@@ -126,14 +126,17 @@ def _coefficients(attrs: ResizeAttrs, ratio: Array, scale: float) -> tuple[int, 
     return first, weights / weights.sum(axis=1, keepdims=True) if attrs.antialias else weights
 
 
-def resize_matrix(attrs: ResizeAttrs, axis: Axis) -> tuple[Array, Array]:
-    """The weights of the old elements for each new one (a row), and which new ones are outside of the axis."""
-    places = spots(attrs, axis)
+def resize_matrix(attrs: ResizeAttrs, axis: Axis, tolerance: float = 0.0) -> tuple[Array, Array]:
+    """The weights of the old elements for each new one (a row), and which new ones are outside of the axis.
+
+    `tolerance`: how far from a whole number a place counts as that number where it is rounded down or up.
+    """
+    places = _spots(attrs, axis)
     # The place lies behind the element `base`, at most 1.
     base = np.ceil(places).astype(np.int64) - 1
-    first, weights = _coefficients(attrs, places - base, axis.scale)
+    first, weights = _coefficients(attrs, places - base, axis.scale, tolerance)
     index = base[:, None] + first + np.arange(weights.shape[1])
-    if attrs.exclude_outside:
+    if attrs.exclude_outside and attrs.method != "nearest":
         weights = np.where((index < 0) | (index >= axis.size), 0, weights)
         weights = weights / weights.sum(axis=1, keepdims=True)
     matrix = np.zeros((axis.count, axis.size))
@@ -141,6 +144,21 @@ def resize_matrix(attrs: ResizeAttrs, axis: Axis) -> tuple[Array, Array]:
     np.add.at(matrix, (rows, np.clip(index, 0, axis.size - 1)), weights)
     outside = (places < 0) | (places > axis.size - 1)
     return matrix, outside if attrs.coordinates == "tf_crop_and_resize" else np.zeros_like(outside)
+
+
+def resampled(
+    attrs: ResizeAttrs, value: Array, numbers: Sequence[int], axes: Sequence[Axis], tolerance: float = 0.0
+) -> Array:
+    """`value` with its axes `numbers` resized as `axes` say, one after the other; see `resize_matrix`."""
+    outside = np.zeros((1,) * value.ndim, bool)
+    for number, axis in zip(numbers, axes, strict=True):
+        matrix, beyond = resize_matrix(attrs, axis, tolerance)
+        if attrs.method == "nearest":
+            value = np.take(value, np.argmax(matrix, axis=1), axis=number)
+        else:
+            value = np.moveaxis(np.tensordot(matrix, value, (1, number)), 0, number)
+        outside = outside | beyond.reshape([-1 if at == number else 1 for at in range(value.ndim)])
+    return np.where(outside, attrs.extrapolation, value) if np.any(outside) else value
 
 
 def check_resize(attrs: ResizeAttrs) -> None:
@@ -166,15 +184,8 @@ def _resize(attrs: ResizeAttrs, values: Sequence[Array], result: Type) -> Array:
     if len(wanted) != len(attrs.axes) or np.any(wanted <= 0):
         raise EvalError(f"onnx.resize must get a positive number for each of axes {attrs.axes}, not {wanted}")
     value = x if x.dtype.kind != "f" or attrs.method == "nearest" else x.astype(np.float64)
-    outside = np.zeros((1,) * x.ndim, bool)
-    for number, axis in zip(attrs.axes, resized_axes(attrs, x.shape, wanted.tolist(), roi.tolist()), strict=True):
-        matrix, beyond = resize_matrix(attrs, axis)
-        if attrs.method == "nearest":
-            value = np.take(value, np.argmax(matrix, axis=1), axis=number)
-        else:
-            value = np.moveaxis(np.tensordot(matrix, value, (1, number)), 0, number)
-        outside = outside | beyond.reshape([-1 if at == number else 1 for at in range(x.ndim)])
-    value = np.where(outside, attrs.extrapolation, value) if np.any(outside) else value
+    axes = resized_axes(attrs, x.shape, wanted.tolist(), roi.tolist())
+    value = resampled(attrs, value, attrs.axes, axes)
     return (np.rint(value) if x.dtype.kind != "f" and value.dtype.kind == "f" else value).astype(x.dtype)
 
 

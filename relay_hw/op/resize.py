@@ -18,7 +18,7 @@ from relay_hw.op.dynamic_shape import numbers, vector_length
 from relay_hw.op.gradients.accumulate import by_expansion
 from relay_hw.op.gradients.common import inverse, moved, one_argument, ops, reshaped, sizes, zeros
 from relay_hw.op.gradients.selection import pixels_of_cells
-from relay_hw.op.resample import COORDINATES, Axis, ResizeAttrs, resize, resize_matrix, spots
+from relay_hw.op.resample import COORDINATES, Axis, ResizeAttrs, resampled, resize, resize_matrix
 from relay_hw.support.names import one_of
 
 METHODS = ("nearest_neighbor", "linear", "cubic")
@@ -117,30 +117,8 @@ def _weights(attrs: ScalingAttrs) -> ResizeAttrs:
         rounding="round_prefer_ceil" if rounding == "round" else rounding,
         cubic_alpha=attrs.cubic_alpha,
         exclude_outside=bool(attrs.cubic_exclude),
+        extrapolation=attrs.extrapolation_value,
     )
-
-
-def _nearest(attrs: ResizeAttrs, axis: Axis) -> Array:
-    """The old element of each new one."""
-    places = spots(attrs, axis)
-    match attrs.rounding:
-        case "floor":
-            index = np.floor(places + _TOLERANCE)
-        case "ceil":
-            index = np.ceil(places - _TOLERANCE)
-        case "round_prefer_floor":
-            index = np.ceil(places - 0.5)
-        case _:
-            index = np.floor(places + 0.5)
-    return np.clip(index, 0, axis.size - 1).astype(np.int64)
-
-
-def _along(attrs: ResizeAttrs, value: Array, number: int, axis: Axis) -> tuple[Array, Array]:
-    """`value` resized along one axis, and which new places lie outside of the old ones."""
-    matrix, outside = resize_matrix(attrs, axis)
-    if attrs.method == "nearest":
-        return np.take(value, _nearest(attrs, axis), axis=number), outside
-    return np.moveaxis(np.tensordot(matrix, value, (1, number)), 0, number), outside
 
 
 def _axes_of(attrs: ScalingAttrs, shape: Sequence[int], axes: Sequence[int], size: Sequence[int]) -> list[Axis]:
@@ -153,18 +131,12 @@ def _axes_of(attrs: ScalingAttrs, shape: Sequence[int], axes: Sequence[int], siz
 def _resized(attrs: ScalingAttrs, x: Array, axes: Sequence[int], size: Sequence[int], dtype: str) -> Array:
     weights = _weights(attrs)
     value = x if weights.method == "nearest" else x.astype(np.float64)
-    beyond = np.zeros((1,) * x.ndim, bool)
-    for axis, one in zip(axes, _axes_of(attrs, x.shape, axes, size), strict=True):
-        value, outside = _along(weights, value, axis, one)
-        beyond = beyond | outside.reshape([-1 if place == axis else 1 for place in range(x.ndim)])
-    return np.where(beyond, attrs.extrapolation_value, value).astype(dtype) if np.any(beyond) else value.astype(dtype)
+    return resampled(weights, value, axes, _axes_of(attrs, x.shape, axes, size), _TOLERANCE).astype(dtype)
 
 
-def _whole_matrix(attrs: ResizeAttrs, axis: Axis) -> Array:
-    """The weights of the old elements for each new one, as _along uses them."""
-    matrix, outside = resize_matrix(attrs, axis)
-    if attrs.method == "nearest":
-        matrix = np.eye(axis.size)[_nearest(attrs, axis)]
+def _matrix(attrs: ResizeAttrs, axis: Axis) -> Array:
+    """The weights of the old elements for each new one, as _resized uses them."""
+    matrix, outside = resize_matrix(attrs, axis, _TOLERANCE)
     return np.where(outside[:, None], 0, matrix)
 
 
@@ -174,7 +146,7 @@ def _slope(call: Call, x: Expr, g: Expr) -> Expr:
     axes = _spatial("image.resize", attrs.layout, LAYOUTS[len(old) - 3])
     dtype, shape = x.tensor_type.dtype, list(new)
     for axis, one in zip(axes, _axes_of(attrs, old, axes, attrs.size), strict=True):
-        weight = Constant(_whole_matrix(_weights(attrs), one).T.astype(dtype))
+        weight = Constant(_matrix(_weights(attrs), one).T.astype(dtype))
         order = [*(at for at in range(len(old)) if at != axis), axis]
         lines = reshaped(moved(g, order), (-1, shape[axis]))
         shape[axis] = old[axis]
@@ -230,7 +202,7 @@ def _dyn(attrs: Resize2DAttrs, values: Sequence[Array], result: Type) -> Array:
 def _dyn_expr(attrs: Resize2DAttrs, x: Expr, size: Expr, roi: Expr) -> Expr:
     """The same by the operator for any axes, which has a gradient."""
     axes = _spatial("dyn.image.resize2d", attrs.layout, "NCHW")
-    shared = replace(_weights(attrs), axes=axes, by_sizes=True, extrapolation=attrs.extrapolation_value)
+    shared = replace(_weights(attrs), axes=axes, by_sizes=True)
     return resize(x, roi, size, shared)
 
 
