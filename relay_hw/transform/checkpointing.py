@@ -7,7 +7,7 @@ again, from copies, when the adjoints come back to it. The last segment is only 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import cast
 
 from relay_hw.analysis.infer import infer_expr
 from relay_hw.analysis.live_bytes import bytes_of, peak_bytes
@@ -15,11 +15,12 @@ from relay_hw.errors import InputError
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TupleType, Type
-from relay_hw.ir.visit import Rewriter, copy_with
+from relay_hw.ir.visit import copy_with
 from relay_hw.op import copy
 from relay_hw.op.gradients.accumulate import Adjoint, add, alive_nodes, joined, operands, ordered, pushed
 from relay_hw.transform.dead_code import DeadCodeElimination
 from relay_hw.transform.normal_form import ATOMS, normalize
+from relay_hw.transform.redirect import redirect
 from relay_hw.transform.reverse_symbols import Bindings
 
 
@@ -92,7 +93,7 @@ class _Segments:
         for part in self._parts:
             self._forward(part, self._values)
         result = self._values[graph.body]
-        self._found[graph.body] = _renamed(seed, graph.body, result)
+        self._found[graph.body] = _replaced(seed, graph.body, result)
         for part in reversed(self._parts):
             self._backward(part, is_last=part is self._parts[-1])
         slopes = [joined(self._found.get(param), param) for param in graph.params]
@@ -160,19 +161,7 @@ class _Segments:
 
 
 def _replaced(share: Adjoint, old: Expr, new: Expr) -> Adjoint:
+    """An adjoint that reads `new` where it read `old`."""
     if isinstance(share, list):
         return [_replaced(part, old, new) for part in share]
-    return _Replace(old, new).rewrite(share) if isinstance(share, Expr) else share
-
-
-def _renamed(seed: Adjoint, body: Expr, result: Expr) -> Any:
-    """The seed of the result by its name."""
-    return _replaced(seed, body, result)
-
-
-class _Replace(Rewriter):
-    """One node replaced by another."""
-
-    def __init__(self, old: Expr, new: Expr) -> None:
-        super().__init__()
-        self._memo[old] = new
+    return redirect(share, {old: new}.get) if isinstance(share, Expr) else share

@@ -36,10 +36,10 @@ from relay_hw.ir.expr import (
 )
 from relay_hw.ir.trampoline import Recursion
 from relay_hw.ir.types import UNIT, FuncType, RefType, TensorType, TupleType, Type, TypeVar
-from relay_hw.ir.visit import Rewriter
 from relay_hw.op import add
 from relay_hw.op.gradients.accumulate import is_real, operator_slopes
 from relay_hw.op.gradients.common import zeros
+from relay_hw.transform.redirect import redirect
 from relay_hw.transform.reverse_symbols import (
     Bindings,
     Plain,
@@ -323,7 +323,8 @@ class Reverser:
         targets: list[tuple[Expr, Expr]] = []
         for arg, slope in zip(args, slopes, strict=True):
             add_targets(arg, slope, targets)
-        replaced = _Replace(call, value).rewrite(Tuple([slope for _, slope in targets]))
+        by_name: Mapping[Expr, Expr] = {call: value}
+        replaced = redirect(Tuple([slope for _, slope in targets]), by_name.get)
         assert isinstance(replaced, Tuple)
         for (target, _), slope in zip(targets, replaced.fields, strict=True):
             step.emit(RefWrite(target, add(RefRead(target), slope)), UNIT, "_")
@@ -347,14 +348,6 @@ def _is_data(ty: Type) -> bool:
     if isinstance(ty, TupleType):
         return all(map(_is_data, ty.fields))
     return isinstance(ty, (TensorType, TypeVar))
-
-
-class _Replace(Rewriter):
-    """One node replaced by another."""
-
-    def __init__(self, old: Expr, new: Expr) -> None:
-        super().__init__()
-        self._memo[old] = new
 
 
 _RULES: Mapping[type[Expr], Callable[[Reverser, Any, str], Recursion[Symbol]]] = {
