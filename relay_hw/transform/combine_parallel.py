@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -100,7 +100,7 @@ def _batch_key(call: Call) -> Hashable | None:
     return None if key is None or call.tensor_type.rank != 2 else (key, shape_of(call.args[1]))
 
 
-def _movable(function: Function, key: Key) -> set[Expr]:
+def _movable(function: Function, layers: Collection[Expr]) -> set[Expr]:
     """The nodes that may be computed where any layer is: of constants and parameters, by other operators."""
     found: set[Expr] = set()
     params = set(function.params)
@@ -110,7 +110,7 @@ def _movable(function: Function, key: Key) -> set[Expr]:
                 found.add(node)
             case Var() if node in params:
                 found.add(node)
-            case Call(op=Op() as op) if not op.has(Trait.EFFECT) and found.issuperset(node.args) and key(node) is None:
+            case Call(op=Op() as op) if not op.has(Trait.EFFECT) and found.issuperset(node.args) and node not in layers:
                 found.add(node)
             case Tuple() | TupleGetItem() if found.issuperset(children(node)):
                 found.add(node)
@@ -120,13 +120,14 @@ def _movable(function: Function, key: Key) -> set[Expr]:
 
 
 def _combine(function: Function, least: int, key: Key, join: Callable[[Sequence[Call]], dict[Expr, Expr]]) -> Function:
-    scopes, movable = find_scopes(function), _movable(function, key)
+    found = {node: key(node) for node in post_order(function) if isinstance(node, Call)}
+    keys = {node: one for node, one in found.items() if one is not None}
+    scopes, movable = find_scopes(function), _movable(function, keys)
     groups: dict[Hashable, list[Call]] = {}
-    for node in post_order(function):
-        found = key(node) if isinstance(node, Call) else None
-        if found is not None and isinstance(node, Call) and shape_of(node) is not None and node.args[1] in movable:
+    for node, one in keys.items():
+        if shape_of(node) is not None and node.args[1] in movable:
             # Layers of different blocks need not be computed together.
-            groups.setdefault((found, node.args[0], scopes.of[node]), []).append(node)
+            groups.setdefault((one, node.args[0], scopes.of[node]), []).append(node)
     new: dict[Expr, Expr] = {}
     for calls in groups.values():
         if len(calls) >= least:
