@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -15,8 +15,6 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import Rewriter
 from relay_hw.op import get
 from relay_hw.op.dynamic_shape import numbers
-from relay_hw.op.gather import OneHotAttrs
-from relay_hw.op.slices import StridedSliceAttrs
 from relay_hw.transform.base import Pass, map_functions
 from relay_hw.transform.effects import pin_effects
 from relay_hw.transform.fold_constant import FoldConstant
@@ -64,7 +62,7 @@ class _Rewriter(Rewriter):
             self.has_changed = True
             value = known if is_op(old, "shape_of") else int(np.prod(known))
             return constant(np.array(value, dtype_of(old)), old.span)
-        rule, places = RULES.get(op_name(old) or "", (None, ()))
+        rule, places = RULES.get(op_name(old), (None, ()))
         if rule is None:
             return new
         values = {at: constant_value(new.args[at]) for at in places}
@@ -73,36 +71,30 @@ class _Rewriter(Rewriter):
         return new if found is None else found
 
 
-def _call(name: str, call: Call, count: int, *attrs: Any, **named: Any) -> Call:
-    """A call of `name` on the first `count` arguments."""
+def _call(name: str, call: Call, places: Sequence[int], *attrs: Any) -> Call:
+    """A call of `name`, with these attributes, on the arguments at `places`."""
     op = get(name)
     assert op.attrs_type is not None
-    return Call(op, call.args[:count], op.attrs_type(*attrs, **named), span=call.span)
+    return Call(op, [call.args[at] for at in places], op.attrs_type(*attrs), span=call.span)
 
 
 def _reshape(call: Call, values: Mapping[int, Any]) -> Call:
-    return _call("reshape", call, 1, numbers(values[1]), call.attrs.allowzero)
+    return _call("reshape", call, (0,), numbers(values[1]), call.attrs.allowzero)
 
 
 def _squeeze(call: Call, values: Mapping[int, Any]) -> Call | None:
     # Without an axis the static one would remove all.
     axes = numbers(values[1])
-    return _call("squeeze", call, 1, axes) if axes else None
+    return _call("squeeze", call, (0,), axes) if axes else None
 
 
 def _strided_slice(call: Call, values: Mapping[int, Any]) -> Call:
     begin, end, strides = (numbers(values[at]) for at in (1, 2, 3))
-    return Call(
-        get("strided_slice"),
-        call.args[:1],
-        StridedSliceAttrs(begin, end, strides, call.attrs.slice_mode),
-        span=call.span,
-    )
+    return _call("strided_slice", call, (0,), begin, end, strides, call.attrs.slice_mode)
 
 
 def _one_hot(call: Call, values: Mapping[int, Any]) -> Call:
-    attrs = OneHotAttrs(int(values[3]), call.attrs.axis, call.attrs.dtype)
-    return Call(get("one_hot"), call.args[:3], attrs, span=call.span)
+    return _call("one_hot", call, (0, 1, 2), int(values[3]), call.attrs.axis, call.attrs.dtype)
 
 
 def _topk(call: Call, values: Mapping[int, Any]) -> Call:
@@ -113,10 +105,7 @@ def _pad(call: Call, values: Mapping[int, Any]) -> Call | None:
     if call.attrs.pad_mode not in ("constant", "edge", "reflect"):
         return None
     widths = tuple(numbers(pair) for pair in values[1])
-    attrs = {"pad_width": widths, "pad_mode": call.attrs.pad_mode}
-    op = get("nn.pad")
-    assert op.attrs_type is not None
-    return Call(op, (call.args[0], call.args[2]), op.attrs_type(**attrs), span=call.span)
+    return _call("nn.pad", call, (0, 2), widths, call.attrs.pad_mode)
 
 
 def _resize(call: Call, values: Mapping[int, Any]) -> Call:
@@ -130,12 +119,12 @@ RULES: Final[Mapping[str, tuple[Rule, tuple[int, ...]]]] = MappingProxyType(
     {
         "dyn.reshape": (_reshape, (1,)),
         "dyn.squeeze": (_squeeze, (1,)),
-        "dyn.expand_dims": (lambda c, v: _call("expand_dims", c, 1, int(v[1]), c.attrs.num_newaxis), (1,)),
-        "dyn.broadcast_to": (lambda c, v: _call("broadcast_to", c, 1, numbers(v[1])), (1,)),
-        "dyn.full": (lambda c, v: _call("full", c, 1, numbers(v[1]), c.attrs.dtype), (1,)),
-        "dyn.zeros": (lambda c, v: _call("zeros", c, 0, numbers(v[0]), c.attrs.dtype), (0,)),
-        "dyn.ones": (lambda c, v: _call("ones", c, 0, numbers(v[0]), c.attrs.dtype), (0,)),
-        "dyn.tile": (lambda c, v: _call("tile", c, 1, numbers(v[1])), (1,)),
+        "dyn.expand_dims": (lambda c, v: _call("expand_dims", c, (0,), int(v[1]), c.attrs.num_newaxis), (1,)),
+        "dyn.broadcast_to": (lambda c, v: _call("broadcast_to", c, (0,), numbers(v[1])), (1,)),
+        "dyn.full": (lambda c, v: _call("full", c, (0,), numbers(v[1]), c.attrs.dtype), (1,)),
+        "dyn.zeros": (lambda c, v: _call("zeros", c, (), numbers(v[0]), c.attrs.dtype), (0,)),
+        "dyn.ones": (lambda c, v: _call("ones", c, (), numbers(v[0]), c.attrs.dtype), (0,)),
+        "dyn.tile": (lambda c, v: _call("tile", c, (0,), numbers(v[1])), (1,)),
         "dyn.strided_slice": (_strided_slice, (1, 2, 3)),
         "dyn.one_hot": (_one_hot, (3,)),
         "dyn.topk": (_topk, (1,)),
