@@ -184,12 +184,8 @@ def _conv2d(call: Call, uses: Uses) -> Expr | None:
         sums = _output_sums(kernel_value, attrs.kernel_layout.index("O")) * int(value.reshape(()))
         layout = attrs.out_layout or attrs.data_layout
         return make("subtract", (product, _channel(sums, layout.index("C"), len(layout), out)), span=call.span)
-    rank, axis = len(attrs.kernel_layout), attrs.kernel_layout.index("O")
-    x = _minus(data, zero, 0, "int32")
-    w = _cast(weight, "int32")
-    if not _is_zero(weight_zero):
-        w = make("subtract", (w, _fit(weight_zero, axis, rank, "int32")))
-    return make("nn.conv2d", (x, w), padding=attrs.padding, out_dtype=out, span=call.span, **plain)
+    sides = _minus(data, zero, 0, "int32"), _minus(weight, weight_zero, attrs.kernel_layout.index("O"), "int32")
+    return make("nn.conv2d", sides, padding=attrs.padding, out_dtype=out, span=call.span, **plain)
 
 
 def _holds(dtype: str, value: Array) -> bool:
@@ -227,10 +223,8 @@ def _dense(call: Call, uses: Uses) -> Expr | None:
             return product
         sums = _output_sums(kernel_value, 0) * int(value.reshape(()))
         return make("subtract", (product, constant(sums.astype(out))), span=call.span)
-    x, w = _minus(data, zero, 0, "int32"), _cast(weight, "int32")
-    if not _is_zero(weight_zero):
-        w = make("subtract", (w, _fit(weight_zero, 0, 2, "int32")))
-    return make("nn.dense", (x, w), units=units, out_dtype=out, span=call.span)
+    sides = _minus(data, zero, 0, "int32"), _minus(weight, weight_zero, 0, "int32")
+    return make("nn.dense", sides, units=units, out_dtype=out, span=call.span)
 
 
 # Arithmetic
