@@ -19,8 +19,9 @@ from relay_hw.transform.base import Pass
 from relay_hw.transform.batch_axes import MixedError
 from relay_hw.transform.fragments import FRAGMENT
 from relay_hw.transform.graph import dataflow_order, op_name, remake, typed_tuple
+from relay_hw.transform.names import unused_name
 from relay_hw.transform.one_sample import one_row
-from relay_hw.transform.row_parts import RowParts, is_exact, is_row, row_parts, unused_name
+from relay_hw.transform.row_parts import RowParts, is_exact, is_row, row_parts
 
 # The attribute of a module that names its forms.
 _FORMS: Final = "batched"

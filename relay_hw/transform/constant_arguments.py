@@ -12,6 +12,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import Rewriter, copy_with, post_order, substitute
 from relay_hw.transform.base import Pass
 from relay_hw.transform.graph import is_external
+from relay_hw.transform.names import numbered_name
 
 _Key = tuple[str, tuple[tuple[int, Constant], ...]]
 # Copies made of one function; with more kinds of calls it stays as it is.
@@ -41,6 +42,7 @@ class _Specializer:
         self._mod = mod
         self._fixed = {name: _fixed(name, function) for name, function in mod.functions.items()}
         self._copies: dict[_Key, str] = {}
+        self._taken = set(mod.functions)
         self._counts: dict[str, int] = {}
 
     def run(self) -> IRModule:
@@ -68,14 +70,8 @@ class _Specializer:
             if self._counts.get(name, 0) >= MAX_COPIES:
                 return None
             self._counts[name] = self._counts.get(name, 0) + 1
-            self._copies[key] = self._fresh(name)
+            self._copies[key] = numbered_name(name, self._taken)
         return self._copies[key], _without(args, dict(bound))
-
-    def _fresh(self, name: str) -> str:
-        taken, number = {*self._mod.functions, *self._copies.values()}, 0
-        while f"{name}_{number}" in taken:
-            number += 1
-        return f"{name}_{number}"
 
 
 def _fixed(name: str, function: Function) -> tuple[int, ...]:

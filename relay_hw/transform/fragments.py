@@ -36,6 +36,7 @@ from relay_hw.ir.types import ANY, DtypeVar, FuncType, TensorType, TupleType, Ty
 from relay_hw.ir.visit import copy_with
 from relay_hw.transform.base import Pass
 from relay_hw.transform.graph import dataflow_order, is_external, is_op, typed
+from relay_hw.transform.names import numbered_name
 from relay_hw.transform.normal_form import ATOMS, normalize
 from relay_hw.transform.plan_devices import Places
 
@@ -160,11 +161,7 @@ class _Fragments:
 
     def name(self) -> str:
         """A name for the next fragment."""
-        number = len(self.found)
-        while f"piece_{number}" in self._taken:
-            number += 1
-        self._taken.add(f"piece_{number}")
-        return f"piece_{number}"
+        return numbered_name("piece", self._taken, len(self.found))
 
 
 def _is_free(node: Expr) -> bool:

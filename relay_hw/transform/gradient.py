@@ -23,6 +23,7 @@ from relay_hw.op.gradients.accumulate import is_real, zero_of
 from relay_hw.op.gradients.common import known_type, number, zeros
 from relay_hw.support.names import one_of
 from relay_hw.transform.first_order_gradient import first_order_gradient
+from relay_hw.transform.names import unused_name
 from relay_hw.transform.normal_form import ATOMS, normalize
 from relay_hw.transform.reverse_data import DataFunctions
 from relay_hw.transform.reverse_mode import Reverser
@@ -88,20 +89,12 @@ def gradient_module(mod: IRModule, entry: str = "main", name: str | None = None)
         raise InputError(f"name of the gradient must be a new one, not {target}, which @{users[0]} calls")
     types = ReverseTypes(typed.types)
     needed = _needed(typed[entry], typed, types)
-    names = {one: GlobalVar(_fresh(f"{one}_reverse", typed)) for one in needed}
+    names = {one: GlobalVar(unused_name(f"{one}_reverse", typed.functions)) for one in needed}
     reversed_functions = {names[one].name_hint: _reverse(typed[one], types, names) for one in needed}
-    data = DataFunctions(types, typed.types, lambda stem: GlobalVar(_fresh(stem, typed, data)))
+    data = DataFunctions(types, typed.types, lambda stem: GlobalVar(unused_name(stem, {*typed.functions, *data.names})))
     new = run(_gradient(_anf(typed[entry]), types, names, data))
     conversions = {cast(GlobalVar, own).name_hint: conversion for own, conversion in data.definitions}
     return infer_type(types.extend(typed.with_functions({**reversed_functions, **conversions, target: new})))
-
-
-def _fresh(stem: str, mod: IRModule, data: DataFunctions | None = None) -> str:
-    taken = {*mod.functions, *(data.names if data is not None else ())}
-    name = stem
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _anf(function: Function) -> Function:

@@ -25,7 +25,7 @@ from relay_hw.ir.expr import (
     Var,
 )
 from relay_hw.ir.types import TensorType, TupleType, Type
-from relay_hw.ir.visit import children, copy_with, post_order, rebuild
+from relay_hw.ir.visit import Rewriter, children, copy_with, post_order, rebuild
 from relay_hw.op import get
 from relay_hw.op.base import KnownTypes
 from relay_hw.span import Span
@@ -69,6 +69,14 @@ def rebuilt(node: Expr, memo: Mapping[Expr, Expr]) -> Expr:
     if isinstance(node, Function) and node.body not in memo:
         return node
     return typed(rebuild(node, memo), node.checked_type)
+
+
+class TypedRewriter(Rewriter):
+    """A rewriting that keeps the types of nodes."""
+
+    def _rewrite_node(self, node: Expr) -> Expr:
+        new = super()._rewrite_node(node)
+        return new if new.checked_type is not None else typed(new, node.checked_type)
 
 
 def constant(value: Array | np.generic, span: Span | None = None) -> Constant:

@@ -9,10 +9,11 @@ from relay_hw.errors import UnsupportedError
 from relay_hw.ir.expr import Call, Expr, Function, GlobalVar, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import FuncType, TensorType, TupleType, Type, TypeCall
-from relay_hw.ir.visit import Rewriter, copy_with
+from relay_hw.ir.visit import copy_with
 from relay_hw.transform.base import Pass
 from relay_hw.transform.fragments import FRAGMENT, is_closed
-from relay_hw.transform.graph import is_external, is_op
+from relay_hw.transform.graph import TypedRewriter, is_external, is_op
+from relay_hw.transform.names import numbered_name
 
 
 class OutlineCopies(Pass):
@@ -32,16 +33,11 @@ class OutlineCopies(Pass):
         return mod.with_functions({**functions, **copies.found}) if copies.found else mod
 
 
-class _Copies(Rewriter):
+class _Copies(TypedRewriter):
     def __init__(self, taken: set[str]) -> None:
         super().__init__()
         self.found: dict[str, Function] = {}
         self._taken = taken
-
-    def _rewrite_node(self, node: Expr) -> Expr:
-        new = super()._rewrite_node(node)
-        same_type = new.checked_type is not None or node.checked_type is None
-        return new if same_type else copy_with(new, checked_type=node.checked_type)
 
     def rewrite_call(self, old: Call, new: Call) -> Expr:
         if not is_op(old, "device_copy"):
@@ -51,17 +47,9 @@ class _Copies(Rewriter):
         param = Var("x0", old.type, checked_type=old.type)
         inner = copy_with(new, args=(param,), checked_type=old.type)
         ty = FuncType((old.type,), old.type)
-        name = self._name()
+        name = numbered_name("copy", self._taken, len(self.found))
         self.found[name] = Function((param,), inner, old.type, attrs={FRAGMENT: 1}, checked_type=ty)
         return Call(GlobalVar(name, checked_type=ty), new.args, span=old.span, checked_type=old.type)
-
-    def _name(self) -> str:
-        """A name for the next copy."""
-        number = len(self.found)
-        while f"copy_{number}" in self._taken:
-            number += 1
-        self._taken.add(f"copy_{number}")
-        return f"copy_{number}"
 
 
 def _can_move(ty: Type) -> bool:

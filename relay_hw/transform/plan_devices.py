@@ -27,7 +27,7 @@ from relay_hw.ir.expr import (
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import Rewriter, children, copy_with, pattern_vars, post_order, rebuild
 from relay_hw.transform.base import Pass
-from relay_hw.transform.graph import is_external, is_op, make
+from relay_hw.transform.graph import TypedRewriter, is_external, is_op, make, typed
 
 PARAMS: Final = "param_virtual_devices"
 RESULT: Final = "result_virtual_device"
@@ -207,33 +207,21 @@ def _title(node: Expr) -> str:
             return f"what {type(node).__name__} reads and makes"
 
 
-class _Typed(Rewriter):
-    """A rewriting that keeps the types of nodes."""
-
-    def _rewrite_node(self, node: Expr) -> Expr:
-        return _with_type(super()._rewrite_node(node), node)
-
-
-def _with_type(new: Expr, old: Expr) -> Expr:
-    same_type = new.checked_type is not None or old.checked_type is None
-    return new if same_type else copy_with(new, checked_type=old.checked_type)
-
-
-class _OnePerUse(_Typed):
+class _OnePerUse(TypedRewriter):
     """Gives each reader of a value that may be wanted elsewhere an `on_device` of its own."""
 
     def _rewrite_node(self, node: Expr) -> Expr:
         new = super()._rewrite_node(node)
         parts = children(new)
         free = {part: copy_with(part) for part in parts if is_op(part, "on_device") and not _holds_result(part)}
-        return _with_type(rebuild(new, {part: free.get(part, part) for part in parts}), new) if free else new
+        return typed(rebuild(new, {part: free.get(part, part) for part in parts}), new.checked_type) if free else new
 
 
 def _holds_result(node: Expr) -> bool:
     return isinstance(node, Call) and bool(node.attrs.constrain_result)
 
 
-class _Copier(_Typed):
+class _Copier(TypedRewriter):
     def __init__(self, plan: Places) -> None:
         super().__init__()
         self._plan = plan

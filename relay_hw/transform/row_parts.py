@@ -15,6 +15,7 @@ from relay_hw.ir.expr import Call, Function, Trait, Var
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.transform.fragments import FRAGMENT
 from relay_hw.transform.graph import dataflow_order, dtype_of, has_trait, op_name
+from relay_hw.transform.names import unused_name
 from relay_hw.transform.outline import outline, values_of
 
 # The layer of rows.
@@ -85,13 +86,6 @@ def _merged(levels: Sequence[int], layered: Collection[int]) -> dict[int, int]:
         is_open = level not in layered
         place[level] = number
     return place
-
-
-def unused_name(name: str, taken: Collection[str]) -> str:
-    """`name`, with as many underscores behind it as make it a new one."""
-    while name in taken:
-        name += "_"
-    return name
 
 
 def _level(call: Call, levels: Mapping[Call, int]) -> int:
