@@ -59,23 +59,18 @@ def build(
     Without TVM installed numpy takes the place of `llvm`. Raises RelayHwError, AccelError.
     """
     from relay_hw.backend.tvm import usual_host
-    from relay_hw.backend.tvm.target import HostTarget
     from relay_hw.quantize.recipes import FLOAT
     from relay_hw.runtime.compile import compile_model
     from relay_hw.runtime.module import Module
-    from relay_hw.runtime.options import USUAL, with_devices
-    from relay_hw.target.registry import HOST_NAMES, target_names
+    from relay_hw.runtime.options import USUAL, is_target, with_devices, with_target
 
-    chosen, text = options or USUAL, str(target)
-    name, _, variant = text.partition(":")
+    chosen = options or USUAL
     if isinstance(target, Mapping):
         chosen = with_devices(chosen, target)
-    elif not isinstance(target, (str, HostTarget)):
-        chosen = replace(chosen, target=target)
-    elif name not in HOST_NAMES and name in target_names():
-        chosen = replace(chosen, target=name, config=variant or chosen.config)
+    elif is_target(target):
+        chosen = with_target(chosen, target)
     else:
-        host = usual_host() if text == "llvm" else target
+        host = usual_host() if str(target) == "llvm" else target
         chosen = replace(chosen, host_target=host, strategy=FLOAT, accelerate=False)
     return Module(compile_model(mod, chosen, params=params, calibration=calibration), device)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeGuard
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.backend.tvm import usual_host
-from relay_hw.backend.tvm.target import NUMPY, HostTarget, read_host
+from relay_hw.backend.tvm.target import HostTarget, read_host
 from relay_hw.errors import InputError
 from relay_hw.limits import DEFAULT as USUAL_LIMITS
 from relay_hw.limits import Limits
@@ -27,9 +27,9 @@ from relay_hw.target.registry import HOST_NAMES, find_target, target_names
 RESIDENT: Final = ("auto", "off")
 # What computes for a device: a host, or a target by name or as an object.
 Machine = HostTarget | Target | str
-# Kinds of devices as programs name them.
-_PROCESSOR: Final = "cpu"
-EXTERNAL: Final = "ext_dev"
+# Kinds of devices as programs name them. On the processor is what nothing places, if a build has one.
+PROCESSOR: Final = "cpu"
+_EXTERNAL: Final = "ext_dev"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +129,10 @@ class CompileOptions:
         host, target = self.find_host(), self.find_target().name if self.accelerate else ""
         if self.devices:
             return {name: None if value == target else read_host(value) for name, value in self.devices.items()}
-        processor = host if host.kind in ("llvm", NUMPY) else usual_host()
-        found: dict[str, HostTarget | None] = {_PROCESSOR: processor}
+        processor = usual_host() if host.is_gpu else host
+        found: dict[str, HostTarget | None] = {PROCESSOR: processor}
         found |= {} if processor is host else {host.kind: host}
-        return found | ({EXTERNAL: None} if target else {})
+        return found | ({_EXTERNAL: None} if target else {})
 
 
 USUAL: Final = CompileOptions()
@@ -146,23 +146,23 @@ def with_devices(options: CompileOptions, machines: Mapping[str, Machine]) -> Co
     """
     if not machines:
         raise InputError("devices must have at least one machine, not none")
-    targets = {machine: None for machine in machines.values() if _is_target(machine)}
+    targets = {machine: None for machine in machines.values() if is_target(machine)}
     if len(targets) > 1:
         raise InputError(f"devices must have one target besides hosts, not {' and '.join(map(_name, targets))}")
-    target = next(iter(targets), None)
-    devices = {device: _plain(machine) for device, machine in machines.items()}
-    match target:
-        case None:
-            return replace(options, devices=devices, accelerate=False)
-        case str():
-            name, _, variant = target.partition(":")
-            return replace(options, target=name, config=variant or options.config, devices=devices)
-        case _:
-            assert not isinstance(target, HostTarget)
-            return replace(options, target=target, devices=devices)
+    chosen = replace(options, devices={device: _plain(machine) for device, machine in machines.items()})
+    return with_target(chosen, *targets) if targets else replace(chosen, accelerate=False)
 
 
-def _is_target(machine: Machine) -> bool:
+def with_target(options: CompileOptions, target: Target | str) -> CompileOptions:
+    """`options` for a target as an object, or by its name: `NAME`, or `NAME:VARIANT`. Raises InputError."""
+    if not isinstance(target, str):
+        return replace(options, target=target)
+    name, _, variant = target.partition(":")
+    return replace(options, target=name, config=variant or options.config)
+
+
+def is_target(machine: Machine) -> TypeGuard[Target | str]:
+    """Whether a machine is no host."""
     if isinstance(machine, str):
         name = machine.partition(":")[0]
         return name not in HOST_NAMES and name in target_names()
@@ -179,4 +179,4 @@ def _plain(machine: Machine) -> HostTarget | str:
         return usual_host()
     if isinstance(machine, HostTarget):
         return machine
-    return _name(machine).partition(":")[0] if _is_target(machine) else _name(machine)
+    return _name(machine).partition(":")[0] if is_target(machine) else _name(machine)

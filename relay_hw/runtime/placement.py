@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from relay_hw.backend.flat import FlatFunction
 from relay_hw.backend.tvm import require
@@ -20,7 +19,7 @@ from relay_hw.ir.visit import copy_with, post_order
 from relay_hw.quantize.rules import RULES
 from relay_hw.runtime.batched import Partitioned
 from relay_hw.runtime.hosts import compiled_by_tvm, flat_functions
-from relay_hw.runtime.options import CompileOptions
+from relay_hw.runtime.options import PROCESSOR, CompileOptions
 from relay_hw.runtime.placed_numbers import Quantizer
 from relay_hw.runtime.quantized import Quantized
 from relay_hw.support.names import one_of
@@ -31,10 +30,6 @@ from relay_hw.transform.graph import is_external, is_op
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.plan_devices import PARAMS, RESULT, PlanDevices, device_name, names_devices
 from relay_hw.transform.remove_unused_functions import RemoveUnusedFunctions
-
-# The kind of device that operators are on which nothing places, if a build has one.
-_USUAL: Final = "cpu"
-_GPUS: Final = ("cuda", "opencl")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,7 +86,7 @@ class _Machines:
     @property
     def default(self) -> str:
         """The device of operators that nothing places."""
-        return device_name(_USUAL if _USUAL in self.known else next(iter(self.known)))
+        return device_name(PROCESSOR if PROCESSOR in self.known else next(iter(self.known)))
 
     def find(self, device: str) -> HostTarget | None:
         """The machine for a device, None for the accelerator. Raises InputError if there is none."""
@@ -101,7 +96,7 @@ class _Machines:
         if kind not in self.known:
             raise InputError(one_of("device", self.known, device))
         machine, first = self.known[kind], device_name(kind)
-        if device != first and (machine is None or machine.kind in _GPUS):
+        if device != first and (machine is None or machine.is_gpu):
             raise InputError(f"device must be {first}, not {device}: a build has one of this kind")
         return machine
 
@@ -125,7 +120,7 @@ def _hosts(
     for name in functions:
         device = mod[name].attrs.get(DEVICE) if name in mod.functions and is_external(mod[name]) else None
         machine = machines.find(str(device)) if device is not None else None
-        if machine is not None and (machine.kind in _GPUS or name in worth):
+        if machine is not None and (machine.is_gpu or name in worth):
             yield name, machine
 
 
@@ -133,7 +128,7 @@ def _check_kernels(mod: IRModule, functions: Mapping[str, FlatFunction], hosts: 
     """Raise UnsupportedError for operators on a GPU that has no kernel for them."""
     refused: dict[str, None] = {}
     for target in dict.fromkeys(hosts.values()):
-        if target.kind not in _GPUS:
+        if not target.is_gpu:
             continue
         require(f"compile for {target.kind}")
         from relay_hw.backend.tvm.gpu import without_kernel

@@ -53,6 +53,11 @@ class HostTarget:
         return not self.triple
 
     @property
+    def is_gpu(self) -> bool:
+        """Whether kernels of a GPU are compiled."""
+        return self.kind in ("cuda", "opencl")
+
+    @property
     def detail(self) -> str:
         """The value of `--host-target`; empty for the default."""
         cpu = [f"mcpu={self.mcpu}"] if self.mcpu else []
