@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from relay_hw.analysis.live_bytes import bytes_of
 from relay_hw.backend.native.library import c_source
 from relay_hw.backend.native.lower import Program, lower
 from relay_hw.backend.native.stream import Codec
@@ -18,7 +19,6 @@ from relay_hw.ir.types import GlobalTypeVar, TensorType, TupleType, Type, TypeCa
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.deploy.operators import finite_check
 from relay_hw.runtime.deploy.source import Types, model_head, model_tables
-from relay_hw.runtime.deploy.steps import bytes_of
 from relay_hw.runtime.watch import quantizations
 
 RUNTIME = ("native.h", "numbers.h", "stream.h")

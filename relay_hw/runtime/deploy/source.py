@@ -12,11 +12,12 @@ from relay_hw.accel.isa.config import INSTRUCTION_BYTES
 from relay_hw.accel.isa.container import PREFIX_BYTES
 from relay_hw.accel.isa.program import WINDOW_ALIGN, Program, Section, TensorLayout, align
 from relay_hw.accel.isa.spec import ISA_VERSION
+from relay_hw.analysis.live_bytes import bytes_of
 from relay_hw.errors import UnsupportedError
 from relay_hw.ir.types import TensorType
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.deploy.operators import finite_check
-from relay_hw.runtime.deploy.steps import DeployPlan, Statement, bytes_of
+from relay_hw.runtime.deploy.steps import DeployPlan, Statement
 from relay_hw.runtime.manifest import Manifest, TensorInfo
 from relay_hw.support.quote import c_string, comment
 from relay_hw.target.accel.residency import loaded

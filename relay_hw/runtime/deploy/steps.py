@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
+from relay_hw.analysis.live_bytes import bytes_of
 from relay_hw.backend.flat import (
     FlatCall,
     FlatConstant,
@@ -256,11 +255,6 @@ def _compile(functions: Sequence[FlatFunction], pool: ConstantPool) -> CKernels:
     from relay_hw.backend.tvm.c_kernels import build_c
 
     return build_c(functions, pool)
-
-
-def bytes_of(ty: TensorType) -> int:
-    """Bytes of a tensor on the host."""
-    return prod(ty.static_shape) * np.dtype(ty.dtype).itemsize
 
 
 def _leaves(tree: Tree) -> list[int]:
