@@ -9,6 +9,8 @@ from relay_hw.errors import InputError
 from relay_hw.support.names import one_of
 
 _TYPES: Final = {"cpu": 1, "llvm": 1, "c": 1, "cuda": 2, "gpu": 2, "nvptx": 2, "opencl": 4, "ext_dev": 12}
+# The first name of each code is that of the kind.
+_KINDS: Final = {code: name for name, code in reversed(_TYPES.items())}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,10 @@ class Device:
 
 def device(dev_type: str | int, dev_id: int = 0) -> Device:
     """A device by TVM's name or code of its kind. Raises InputError for an unknown one."""
-    names = {1: "cpu", 2: "cuda", 4: "opencl", 12: "ext_dev"}
-    name = names.get(dev_type, "") if isinstance(dev_type, int) else dev_type.split()[0] if dev_type else ""
+    name = _KINDS.get(dev_type, "") if isinstance(dev_type, int) else dev_type.split()[0] if dev_type else ""
     if name not in _TYPES:
         raise InputError(one_of("device", _TYPES, dev_type))
-    return Device({"llvm": "cpu", "c": "cpu", "gpu": "cuda", "nvptx": "cuda"}.get(name, name), dev_id)
+    return Device(_KINDS[_TYPES[name]], dev_id)
 
 
 def cpu(dev_id: int = 0) -> Device:
