@@ -23,7 +23,7 @@ from relay_hw.runtime.ports import inputs_of, read_samples
 from relay_hw.runtime.prices import Compile
 from relay_hw.runtime.quantized import Quantized, Settled, quantize_network
 from relay_hw.support.progress import Progress
-from relay_hw.target.placed import CONVERTS
+from relay_hw.target.placed import CONVERTS, alone
 from relay_hw.transform.graph import is_float
 from relay_hw.transform.pipelines import simplify_pipeline
 
@@ -51,11 +51,11 @@ class Quantizer:
 
         A fragment that no sample reaches stays as it is. Raises RelayHwError.
         """
-        alone = {name: replace(mod, functions={"main": copy_with(mod[name], attrs={})}) for name in names}
-        theirs = {name for name, one in alone.items() if is_prequantized(one)}
-        floats = set() if self.is_off else {name for name, one in alone.items() if _has_floats(one["main"])} - theirs
+        parts = {name: alone(mod[name], mod) for name in names}
+        theirs = {name for name, one in parts.items() if is_prequantized(one)}
+        floats = set() if self.is_off else {name for name, one in parts.items() if _has_floats(one["main"])} - theirs
         given = _given(mod, floats, self.given) if floats and self.given is not None else {}
-        made = {name: self._one(alone[name], given.get(name)) for name in names if name in theirs or given.get(name)}
+        made = {name: self._one(parts[name], given.get(name)) for name in names if name in theirs or given.get(name)}
         new = {name: copy_with(one.mod["main"], attrs={**mod[name].attrs, CONVERTS: 1}) for name, one in made.items()}
         return _joined(mod.with_functions(new), list(made.values()))
 

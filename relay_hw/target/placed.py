@@ -73,6 +73,11 @@ def placed_pipeline(placed: Placed, rules: QuantizerRules) -> Pass:
     )
 
 
+def alone(function: Function, mod: IRModule) -> IRModule:
+    """A function as `main` of a module of its own, without its attributes."""
+    return replace(mod, functions={"main": copy_with(function, attrs={})})
+
+
 def check_obeyed(mod: IRModule, placed: Placed) -> None:
     """Raise UnsupportedError for operators that are placed on the target, which cannot run them."""
     refused: dict[str, str] = {}
@@ -114,5 +119,4 @@ class _Alone(Pass):
         return mod.with_functions({name: self._changed(function, mod) for name, function in ours.items()})
 
     def _changed(self, function: Function, mod: IRModule) -> Function:
-        alone = replace(mod, functions={"main": copy_with(function, attrs={})})
-        return copy_with(InferType()(self.inner(alone))["main"], attrs=function.attrs)
+        return copy_with(InferType()(self.inner(alone(function, mod)))["main"], attrs=function.attrs)
