@@ -13,12 +13,12 @@ from typing import Any as AnyValue
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, Op, Solver, TupleGetItem
+from relay_hw.ir.expr import Call, Expr, Op, Solver
 from relay_hw.ir.expr import Tuple as TupleExpr
-from relay_hw.ir.types import Dim, TensorType, TupleType, Type
+from relay_hw.ir.types import Dim, TensorType, Type
 from relay_hw.op.base import ANCHOR, Array, Attrs, call, out_type, same_dim, same_dtype, tensor_tuple
-from relay_hw.op.gradients.common import ops
-from relay_hw.op.gradients.selection import places_of, size_of
+from relay_hw.op.gradients.common import ops, parts_of
+from relay_hw.op.gradients.selection import identity, places_of, size_of
 
 __all__ = ["einsum"]
 
@@ -77,13 +77,7 @@ def _einsum(attrs: EinsumAttrs, values: Sequence[AnyValue], result: Type) -> Arr
 
 def _einsum_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """The adjoint of a factor is an einsum of the result's adjoint with the other factors."""
-    whole = call.args[0]
-    ty = whole.type
-    assert isinstance(ty, TupleType)
-    if isinstance(whole, TupleExpr):
-        parts = whole.fields
-    else:
-        parts = tuple(TupleGetItem(whole, at, checked_type=part) for at, part in enumerate(ty.fields))
+    parts = parts_of(call.args[0])
     terms, result = _terms(call.attrs.equation, [part.tensor_type.rank for part in parts])
     return (TupleExpr([_factor_slope(parts, terms, result, at, adjoint) for at in range(len(parts))]),)
 
@@ -99,9 +93,7 @@ def _factor_slope(parts: Sequence[Expr], terms: Sequence[str], result: str, at: 
     for axis, letter in enumerate(terms[at]):
         if letter in wanted:
             twin = next(spare)
-            places = places_of(size_of(x, axis))
-            same = op.equal(op.expand_dims(places, 0), op.expand_dims(places, 1))
-            factors.append((op.cast(same, dtype), letter + twin))
+            factors.append((identity(size_of(x, axis), x), letter + twin))
             letter = twin
         elif not any(letter in term for _, term in factors):
             factors.append((op.cast(op.ones_like(places_of(size_of(x, axis))), dtype), letter))

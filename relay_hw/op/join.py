@@ -32,6 +32,7 @@ from relay_hw.op.base import (
 from relay_hw.op.gradients.common import (
     one_argument,
     ops,
+    parts_of,
 )
 from relay_hw.op.gradients.selection import places_of, size_of
 
@@ -85,12 +86,11 @@ def _part_types(call: Call) -> tuple[TensorType, ...]:
     return parts
 
 
-def _sections(whole: Expr, parts: Sequence[TensorType], adjoint: Expr, axis: int) -> Expr:
+def _sections(parts: Sequence[Expr], adjoint: Expr, axis: int) -> Expr:
     """The section of each part, one behind the other, by sizes that run time knows."""
     op = ops()
     begin, found = op.const(0, "int64"), []
-    for number, ty in enumerate(parts):
-        part = whole.fields[number] if isinstance(whole, Tuple) else TupleGetItem(whole, number, checked_type=ty)
+    for part in parts:
         size = size_of(part, axis)
         found.append(op.reshape_like(op.take(adjoint, begin + places_of(size), axis), part))
         begin = begin + size
@@ -102,7 +102,7 @@ def _concatenate_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     parts = _part_types(call)
     axis = call.attrs.axis % parts[0].rank
     if not all(isinstance(dim, int) for part in parts for dim in part.shape):
-        return (_sections(call.args[0], parts, adjoint, axis),)
+        return (_sections(parts_of(call.args[0]), adjoint, axis),)
     ends = tuple(accumulate(part.static_shape[axis] for part in parts))
     return (ops().split(adjoint, ends[:-1], axis),)
 

@@ -1,4 +1,5 @@
-"""Operators with places: unravel_index, invert_permutation, adv_index, strided_set, matrix_set_diag, sparse_to_dense.
+"""Places in tensors: unravel_index and invert_permutation find them, adv_index reads there, and strided_set,
+matrix_set_diag and sparse_to_dense write there.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """
@@ -11,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import EvalError, TypeCheckError
-from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern, Op, Solver, TupleGetItem
+from relay_hw.ir.expr import Call, Constant, Expr, FusionPattern, Op, Solver
 from relay_hw.ir.expr import Tuple as TupleExpr
-from relay_hw.ir.types import TensorType, TupleType, Type
+from relay_hw.ir.types import TensorType, Type
 from relay_hw.op.base import (
     Array,
     Attrs,
@@ -27,7 +28,7 @@ from relay_hw.op.base import (
     tensor_tuple,
 )
 from relay_hw.op.dynamic_shape import numbers, vector_length
-from relay_hw.op.gradients.common import nothing, ops, zeros
+from relay_hw.op.gradients.common import nothing, ops, parts_of, zeros
 from relay_hw.op.gradients.selection import added_at, numbered, stored
 
 __all__ = ["adv_index", "invert_permutation", "matrix_set_diag", "sparse_to_dense", "strided_set", "unravel_index"]
@@ -136,9 +137,7 @@ def _adv_index(attrs: None, values: Sequence[Sequence[Array]], result: Type) -> 
 
 def _adv_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """The same places in the numbers of the data's elements say where each came from."""
-    (given,) = call.args
-    assert isinstance(given.type, TupleType)
-    data, *places = (TupleGetItem(given, at, checked_type=ty) for at, ty in enumerate(given.type.fields))
+    data, *places = parts_of(call.args[0])
     found = added_at(data, adv_index([numbered(data), *places]), adjoint)
     return (TupleExpr([found, *map(zeros, places)]),)
 
@@ -205,14 +204,8 @@ STRIDED_SET = Op(
 
 def strided_set(data: Expr, v: Expr, begin: Expr, end: Expr, strides: Expr | None = None) -> Call:
     """`data` with `v` in place of `data[begin:end:strides]`; a stride is 1 where none is given."""
-    steps = strides if strides is not None else _ones_like(begin)
+    steps = strides if strides is not None else ops().ones_like(begin)
     return call(STRIDED_SET, (data, v, begin, end, steps))
-
-
-def _ones_like(begin: Expr) -> Expr:
-    from relay_hw.op.elementwise import ones_like
-
-    return ones_like(begin)
 
 
 @rule("matrix_set_diag", 2)

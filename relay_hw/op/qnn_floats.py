@@ -1,4 +1,4 @@
-"""The QNN dialect, functions of real numbers: `qnn.tanh` and its kind dequantize, compute, and quantize.
+"""The QNN dialect by way of real numbers: `qnn.tanh` and its kind, and quantize and dequantize simulated in floats.
 
 In: types, attributes, arrays. Out: types, arrays, `Call` nodes.
 """

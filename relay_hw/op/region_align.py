@@ -17,7 +17,7 @@ from relay_hw.ir.types import TensorType, Type
 from relay_hw.op import dynamic_shape
 from relay_hw.op.base import Array, Attrs, Ints, call, out_type, rule, same_dim, same_dtype, show, spread
 from relay_hw.op.gradients.common import ops, zeros
-from relay_hw.op.gradients.selection import pixels_of_cells, places_of, size_of
+from relay_hw.op.gradients.selection import identity, pixels_of_cells, size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +99,8 @@ def _roi_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     if attrs.mode != "avg":
         raise UnsupportedError(f"the gradient of onnx.roi_align must be of mode avg, not {attrs.mode}", call.span)
     rows, columns = size_of(x, 2), size_of(x, 3)
-    places = places_of(rows * columns)
-    identity = op.cast_like(op.equal(op.expand_dims(places, 1), op.expand_dims(places, 0)), x)
-    images = dynamic_shape.reshape(identity, op.stack([op.const(1, "int64"), rows * columns, rows, columns], 0))
+    count = rows * columns
+    images = dynamic_shape.reshape(identity(count, x), op.stack([op.const(1, "int64"), count, rows, columns], 0))
     weights = roi_align_of(images, rois, op.zeros_like(batch), attrs)
     shares = op.einsum([adjoint, weights], "rcij,rpij->rcp")
     shape = op.stack([size_of(rois, 0), size_of(x, 1), rows, columns], 0)

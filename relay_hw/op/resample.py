@@ -17,7 +17,7 @@ from relay_hw.ir.expr import Call, Expr, Op
 from relay_hw.ir.types import ANY, TensorType, Type
 from relay_hw.op.base import Array, Attrs, call, rule
 from relay_hw.op.gradients.common import ops, zeros
-from relay_hw.op.gradients.selection import places_of, size_of
+from relay_hw.op.gradients.selection import identity, size_of
 from relay_hw.support.names import one_of
 
 COORDINATES = (
@@ -199,16 +199,10 @@ def _resize_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
         count = len(attrs.axes)
         part = op.strided_slice(roi, (number,), (2 * count,), (count,))
         one = replace(attrs, axes=(0,), extrapolation=0.0)
-        weights = resize(_identity(x, axis), part, op.strided_slice(wanted, (number,), (number + 1,)), one)
+        weights = resize(identity(size_of(x, axis), x), part, op.strided_slice(wanted, (number,), (number + 1,)), one)
         new = letters.replace(letters[axis], "Z")
         adjoint = op.einsum([adjoint, weights], f"{letters},{letters[axis]}Z->{new}")
     return op.reshape_like(adjoint, x), zeros(roi), zeros(wanted)
-
-
-def _identity(x: Expr, axis: int) -> Expr:
-    """The identity matrix of an axis's size."""
-    op, places = ops(), places_of(size_of(x, axis))
-    return op.cast_like(op.equal(op.expand_dims(places, 0), op.expand_dims(places, 1)), x)
 
 
 RESIZE = Op(

@@ -29,7 +29,7 @@ from relay_hw.op.base import (
     tensor_tuple,
     window_size,
 )
-from relay_hw.op.gradients.common import ops, zeros
+from relay_hw.op.gradients.common import ops, parts_of, zeros
 from relay_hw.op.gradients.selection import returned
 
 __all__ = ["meshgrid", "sequence_mask", "slice_like", "sliding_window"]
@@ -200,11 +200,10 @@ def _meshgrid_type(types: Sequence[Type], attrs: MeshgridAttrs, solver: Solver) 
 
 def _meshgrid_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
     """Each vector gets the sums over the axes of the others."""
-    (parts,) = call.args
-    assert isinstance(parts, TupleExpr)
+    parts = parts_of(call.args[0])
     found: list[Expr] = []
-    for number, part in enumerate(parts.fields):
-        axis = 1 - number if call.attrs.indexing == "xy" and number < 2 <= len(parts.fields) else number
+    for number, part in enumerate(parts):
+        axis = 1 - number if call.attrs.indexing == "xy" and number < 2 <= len(parts) else number
         total = ops().sum(adjoint[number], axis, exclude=True)
         found.append(ops().reshape_like(total, part))
     return (TupleExpr(found),)

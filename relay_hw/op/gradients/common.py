@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from relay_hw.errors import UnsupportedError
-from relay_hw.ir.expr import Call, Expr, Gradient, Op
+from relay_hw.ir.expr import Call, Expr, Gradient, Op, Tuple, TupleGetItem
 from relay_hw.ir.lazy_import import lazy_import
-from relay_hw.ir.types import ANY, TensorType, Type
+from relay_hw.ir.types import ANY, TensorType, TupleType, Type
 
 
 def ops() -> Any:
@@ -41,6 +41,14 @@ def sizes(call: Call, expr: Expr) -> tuple[int, ...]:
     if not all(isinstance(dim, int) for dim in ty.shape):
         raise UnsupportedError(f"the gradient of {name_of(call)} must have static shapes, not {ty}", call.span)
     return ty.static_shape
+
+
+def parts_of(whole: Expr) -> Sequence[Expr]:
+    """The fields of a typed tuple, whether it is written out or not."""
+    if isinstance(whole, Tuple):
+        return whole.fields
+    assert isinstance(whole.type, TupleType)
+    return tuple(TupleGetItem(whole, at, checked_type=ty) for at, ty in enumerate(whole.type.fields))
 
 
 def number(value: float, like: Expr) -> Expr:

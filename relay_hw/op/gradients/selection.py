@@ -61,6 +61,12 @@ def places_of(count: Expr) -> Expr:
     return op.arange(op.const(0, "int64"), count, dtype="int64")
 
 
+def identity(count: Expr, like: Expr) -> Expr:
+    """The identity matrix of the size `count`, in the element type of `like`."""
+    op, places = ops(), places_of(count)
+    return op.cast_like(op.equal(op.expand_dims(places, 0), op.expand_dims(places, 1)), like)
+
+
 def at_axis(axis: Expr, rank: int, of: Callable[[int], Expr]) -> Expr:
     """`of(a)` for the axis a that the integers `axis` name at run time; all must have one shape."""
     op = ops()

@@ -86,6 +86,7 @@ SHAPES: list[Case] = [
     ("slice_like", lambda x, y: op.slice_like(x, y, (1,)), (real(2, 4), real(3, 2))),
     ("meshgrid", lambda x, y: op.meshgrid((x, y))[0], (real(2), real(3))),
     ("meshgrid xy", lambda x, y: op.meshgrid((x, y), "xy")[1], (real(2), real(3))),
+    ("meshgrid of a split", lambda x: op.meshgrid(op.split(x, 2))[1], (real(4),)),
     ("sequence_mask", lambda x, n: op.sequence_mask(x, n, 5.0, 1), (real(2, 3), ints(1, 3))),
     ("image resize", lambda x: op.image.resize2d(x, (5, 2), method="cubic"), (real(1, 2, 3, 4),)),
     (
