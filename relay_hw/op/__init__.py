@@ -57,7 +57,6 @@ from relay_hw.op import (
     rows,
     sampling,
     selection,
-    sequences,
     shape,
     signal,
     simulated,
@@ -87,7 +86,6 @@ from relay_hw.op.layout import *
 from relay_hw.op.placing import *
 from relay_hw.op.reduce import *
 from relay_hw.op.selection import *
-from relay_hw.op.sequences import *
 from relay_hw.op.shape import *
 from relay_hw.op.signal import *
 from relay_hw.op.sizes import *
@@ -136,7 +134,6 @@ FAMILIES: Final = (
     dynamic_shape,
     dynamic_elements,
     selection,
-    sequences,
     placing,
     einsum_family,
     contraction,
@@ -207,7 +204,6 @@ __all__ += layout.__all__
 __all__ += placing.__all__
 __all__ += reduce.__all__
 __all__ += selection.__all__
-__all__ += sequences.__all__
 __all__ += shape.__all__
 __all__ += signal.__all__
 __all__ += sizes.__all__

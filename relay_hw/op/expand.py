@@ -1,4 +1,4 @@
-"""Operators that repeat elements, and their adjoints: broadcast_to, tile, repeat, collapse_sum."""
+"""Operators that repeat elements, and their adjoints: broadcast_to, tile, repeat, meshgrid, collapse_sum."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.errors import TypeCheckError
-from relay_hw.ir.expr import Call, Expr, FusionPattern, Op
-from relay_hw.ir.types import Dim, TensorType, Type
+from relay_hw.ir.expr import Call, Expr, FusionPattern, Op, Solver
+from relay_hw.ir.expr import Tuple as TupleExpr
+from relay_hw.ir.types import Dim, TensorType, TupleType, Type
 from relay_hw.op.base import (
     ELEMENTWISE,
     MOVES,
@@ -22,8 +23,11 @@ from relay_hw.op.base import (
     ints,
     product,
     rule,
+    same_dtype,
+    show,
     show_shape,
     static,
+    tensor_tuple,
 )
 from relay_hw.op.create import InitOpAttrs
 from relay_hw.op.gradients.common import (
@@ -32,13 +36,14 @@ from relay_hw.op.gradients.common import (
     known_type,
     one_argument,
     ops,
+    parts_of,
     reshaped,
     sizes,
     zeros,
 )
 from relay_hw.op.gradients.selection import returned
 
-__all__ = ["broadcast_to", "broadcast_to_like", "collapse_sum_like", "collapse_sum_to", "repeat", "tile"]
+__all__ = ["broadcast_to", "broadcast_to_like", "collapse_sum_like", "collapse_sum_to", "meshgrid", "repeat", "tile"]
 
 
 def check_broadcast(name: str, source: Sequence[Dim], target: Sequence[Dim]) -> tuple[Dim, ...]:
@@ -248,6 +253,55 @@ def repeat(data: Expr, repeats: int, axis: int | None = None) -> Call:
     return call(REPEAT, (data,), RepeatAttrs(repeats, axis))
 
 
+@dataclass(frozen=True, slots=True)
+class MeshgridAttrs(Attrs):
+    indexing: str = "ij"
+
+
+def _meshgrid_type(types: Sequence[Type], attrs: MeshgridAttrs, solver: Solver) -> Type | None:
+    parts = tensor_tuple("meshgrid", types)
+    if parts is None:
+        return None
+    if attrs.indexing not in ("ij", "xy") or not parts or any(part.rank > 1 for part in parts):
+        raise TypeCheckError(
+            f"meshgrid must get vectors and indexing ij or xy, not {', '.join(map(show, parts))} and {attrs.indexing}"
+        )
+    dtype = same_dtype("meshgrid", *parts)
+    shape = [part.shape[0] if part.rank else 1 for part in parts]
+    if attrs.indexing == "xy" and len(shape) > 1:
+        shape[:2] = shape[1], shape[0]
+    return TupleType([TensorType(shape, dtype)] * len(parts))
+
+
+def _meshgrid_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """Each vector gets the sums over the axes of the others."""
+    parts = parts_of(call.args[0])
+    found: list[Expr] = []
+    for number, part in enumerate(parts):
+        axis = 1 - number if call.attrs.indexing == "xy" and number < 2 <= len(parts) else number
+        total = ops().sum(adjoint[number], axis, exclude=True)
+        found.append(ops().reshape_like(total, part))
+    return (TupleExpr(found),)
+
+
+MESHGRID = Op(
+    "meshgrid",
+    1,
+    _meshgrid_type,
+    lambda attrs, values, result: tuple(
+        np.ascontiguousarray(part) for part in np.meshgrid(*values[0], indexing=attrs.indexing)
+    ),
+    attrs_type=MeshgridAttrs,
+    gradient=_meshgrid_gradient,
+    doc="each vector repeated along the axes of the others",
+)
+
+
+def meshgrid(data: Expr | Sequence[Expr], indexing: str = "ij") -> Call:
+    """A tuple of grids, one for each vector of `data`; `xy` lets the first two vectors change places."""
+    return call(MESHGRID, (data if isinstance(data, Expr) else TupleExpr(tuple(data)),), MeshgridAttrs(indexing))
+
+
 OPS = (
     BROADCAST_TO,
     BROADCAST_TO_LIKE,
@@ -255,4 +309,5 @@ OPS = (
     COLLAPSE_SUM_LIKE,
     TILE,
     REPEAT,
+    MESHGRID,
 )

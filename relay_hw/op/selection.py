@@ -1,4 +1,4 @@
-"""Selection operators: argwhere, trilu, reverse_sequence, unique.
+"""Selection operators: argwhere, trilu, reverse_sequence, sequence_mask, unique.
 
 In: types, attributes, arrays. Out: types (`?` for how many are found), arrays, `Call` nodes.
 """
@@ -22,6 +22,7 @@ from relay_hw.op.base import (
     check_axis,
     rule,
     same_dim,
+    show,
     show_shape,
 )
 from relay_hw.op.gradients.accumulate import by_expansion
@@ -31,7 +32,7 @@ from relay_hw.op.gradients.common import (
     zeros,
 )
 
-__all__ = ["argwhere", "reverse_sequence", "trilu", "unique"]
+__all__ = ["argwhere", "reverse_sequence", "sequence_mask", "trilu", "unique"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,4 +252,55 @@ def unique(data: Expr, is_sorted: bool = True, return_counts: bool = False) -> C
     return call(UNIQUE, (data,), UniqueAttrs(is_sorted, return_counts))
 
 
-OPS = (ARGWHERE, TRILU, REVERSE_SEQUENCE, UNIQUE_SLICES, UNIQUE)
+@dataclass(frozen=True, slots=True)
+class SequenceMaskAttrs(Attrs):
+    mask_value: float = 0.0
+    axis: int = 0
+
+
+@rule("sequence_mask", 2)
+def _mask_type(attrs: SequenceMaskAttrs, x: TensorType, lengths: TensorType) -> Type:
+    if x.rank < 2 or attrs.axis not in (0, 1):
+        raise TypeCheckError(
+            f"sequence_mask must get data of 2 axes or more and axis 0 or 1, not {show(x)} and {attrs.axis}"
+        )
+    if lengths.rank != 1 or not same_dim(lengths.shape[0], x.shape[1 - attrs.axis]):
+        raise TypeCheckError(
+            f"lengths of sequence_mask must be one for each of axis {1 - attrs.axis}, not {show_shape(lengths.shape)}"
+        )
+    return x
+
+
+def _mask(attrs: SequenceMaskAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, lengths = np.asarray(values[0]), np.asarray(values[1])
+    places = np.arange(x.shape[attrs.axis])
+    is_inside = places[:, None] < lengths[None, :] if attrs.axis == 0 else places[None, :] < lengths[:, None]
+    whole = is_inside.reshape(*is_inside.shape, *(1,) * (x.ndim - 2))
+    return np.where(whole, x, np.asarray(attrs.mask_value).astype(x.dtype))
+
+
+def _mask_gradient(call: Call, adjoint: Expr) -> Sequence[Expr]:
+    """What was kept gets its adjoint."""
+    lengths = call.args[1]
+    return ops().sequence_mask(adjoint, lengths, 0.0, call.attrs.axis), zeros(lengths)
+
+
+SEQUENCE_MASK = Op(
+    "sequence_mask",
+    2,
+    _mask_type,
+    _mask,
+    attrs_type=SequenceMaskAttrs,
+    pattern=FusionPattern.INJECTIVE,
+    gradient=_mask_gradient,
+    traits=KEEPS_AXES,
+    doc="each sequence up to its length, and one value behind",
+)
+
+
+def sequence_mask(data: Expr, valid_length: Expr, mask_value: float = 0.0, axis: int = 0) -> Call:
+    """`data` with `mask_value` from place `valid_length[b]` of `axis` on; b counts along the other of axes 0 and 1."""
+    return call(SEQUENCE_MASK, (data, valid_length), SequenceMaskAttrs(float(mask_value), axis))
+
+
+OPS = (ARGWHERE, TRILU, REVERSE_SEQUENCE, UNIQUE_SLICES, UNIQUE, SEQUENCE_MASK)

@@ -1,4 +1,4 @@
-"""Operators that pick elements by range or by index: strided_slice, take."""
+"""Operators that pick elements by range or by index: strided_slice, slice_like, sliding_window, take."""
 
 from __future__ import annotations
 
@@ -18,9 +18,13 @@ from relay_hw.op.base import (
     Attrs,
     Ints,
     call,
+    check_axes,
     check_axis,
     ints,
     rule,
+    show,
+    show_shape,
+    window_size,
 )
 from relay_hw.op.gradients.common import (
     add_at,
@@ -33,7 +37,7 @@ from relay_hw.op.gradients.common import (
 )
 from relay_hw.op.gradients.selection import returned
 
-__all__ = ["strided_slice", "take"]
+__all__ = ["slice_like", "sliding_window", "strided_slice", "take"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,4 +231,96 @@ def take(data: Expr, indices: Expr, axis: int | None = None, batch_dims: int = 0
     return call(TAKE, (data, indices), TakeAttrs(batch_dims, axis, mode))
 
 
-OPS = (STRIDED_SLICE, TAKE)
+@dataclass(frozen=True, slots=True)
+class SlidingWindowAttrs(Attrs):
+    axis: int
+    window_shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def _windows(attrs: SlidingWindowAttrs, x: TensorType) -> tuple[Dim, ...]:
+    """How many windows fit along each axis from `axis` on. Raises TypeCheckError."""
+    axis = check_axis("sliding_window", attrs.axis, x.rank)
+    rest, shape, strides = x.shape[axis:], attrs.window_shape, attrs.strides
+    is_fit = len(shape) == len(strides) == len(rest) and min(*shape, *strides, 1) > 0
+    if not is_fit or any(isinstance(dim, int) and size > dim for size, dim in zip(shape, rest, strict=True)):
+        raise TypeCheckError(
+            f"the windows of sliding_window must have a size and a stride for each of {show_shape(rest)}, "
+            f"not {shape} and {strides}"
+        )
+    return tuple(window_size(dim, size, step, 0, 0) for dim, size, step in zip(rest, shape, strides, strict=True))
+
+
+@rule("sliding_window", 1)
+def _window_type(attrs: SlidingWindowAttrs, x: TensorType) -> Type:
+    counts = _windows(attrs, x)
+    return TensorType((*x.shape[: attrs.axis % x.rank], *counts, *attrs.window_shape), x.dtype)
+
+
+def _sliding_window(attrs: SlidingWindowAttrs, values: Sequence[Array], result: Type) -> Array:
+    x = np.asarray(values[0])
+    axes = tuple(range(attrs.axis % x.ndim, x.ndim))
+    found = np.lib.stride_tricks.sliding_window_view(x, attrs.window_shape, axes)
+    steps = [slice(None)] * axes[0] + [slice(None, None, step) for step in attrs.strides]
+    return found[tuple(steps)].copy()
+
+
+SLIDING_WINDOW = Op(
+    "sliding_window",
+    1,
+    _window_type,
+    _sliding_window,
+    attrs_type=SlidingWindowAttrs,
+    gradient=lambda call, adjoint: (returned(call, 0, adjoint),),
+    doc="every window of the last axes, each as axes of its own",
+)
+
+
+def sliding_window(data: Expr, axis: int, window_shape: Sequence[int], strides: Sequence[int]) -> Call:
+    """The windows of the axes from `axis` on: their places take those axes' position, their elements come last."""
+    return call(SLIDING_WINDOW, (data,), SlidingWindowAttrs(axis, tuple(window_shape), tuple(strides)))
+
+
+@dataclass(frozen=True, slots=True)
+class SliceLikeAttrs(Attrs):
+    axes: tuple[int, ...] | None = None
+
+
+@rule("slice_like", 2)
+def _like_type(attrs: SliceLikeAttrs, x: TensorType, like: TensorType) -> Type:
+    axes = check_axes("slice_like", attrs.axes or tuple(range(x.rank)), x.rank)
+    if any(axis >= like.rank for axis in axes) or (not attrs.axes and x.rank != like.rank):
+        raise TypeCheckError(f"slice_like must have axes of both {show(x)} and {show(like)}, not {axes}")
+    shape = list(x.shape)
+    for axis in axes:
+        size, most = like.shape[axis], shape[axis]
+        if isinstance(size, int) and isinstance(most, int) and size > most:
+            raise TypeCheckError(f"axis {axis} of slice_like must be at most {most} long, not {size}")
+        shape[axis] = size
+    return TensorType(shape, x.dtype)
+
+
+def _like(attrs: SliceLikeAttrs, values: Sequence[Array], result: Type) -> Array:
+    x, shape = np.asarray(values[0]), np.shape(values[1])
+    axes = {axis % x.ndim for axis in attrs.axes or range(x.ndim)}
+    return x[tuple(slice(shape[axis] if axis in axes else None) for axis in range(x.ndim))]
+
+
+SLICE_LIKE = Op(
+    "slice_like",
+    2,
+    _like_type,
+    _like,
+    attrs_type=SliceLikeAttrs,
+    pattern=FusionPattern.INJECTIVE,
+    gradient=lambda call, adjoint: (returned(call, 0, adjoint), zeros(call.args[1])),
+    doc="the first elements along axes, as many as another tensor has",
+)
+
+
+def slice_like(data: Expr, shape_like: Expr, axes: Sequence[int] | None = None) -> Call:
+    """`data` cut to the sizes of `shape_like` along `axes`, or along all."""
+    return call(SLICE_LIKE, (data, shape_like), SliceLikeAttrs(tuple(axes) if axes else None))
+
+
+OPS = (STRIDED_SLICE, TAKE, SLIDING_WINDOW, SLICE_LIKE)
