@@ -245,6 +245,11 @@ class STFTAttrs(Attrs):
     onesided: bool = True
 
 
+def _frequencies(attrs: STFTAttrs) -> int:
+    """How many there are: of real signals half of them say it all."""
+    return attrs.n_fft // 2 + 1 if attrs.onesided else attrs.n_fft
+
+
 @rule("stft", 2)
 def _stft_type(attrs: STFTAttrs, x: TensorType, window: TensorType) -> Type:
     if x.rank != 2 or window.rank != 1 or not same_dim(window.shape[0], attrs.win_length):
@@ -258,7 +263,7 @@ def _stft_type(attrs: STFTAttrs, x: TensorType, window: TensorType) -> Type:
         )
     if isinstance(x.shape[1], int) and x.shape[1] < attrs.n_fft:
         raise TypeCheckError(f"the signals of stft must have {attrs.n_fft} samples or more, not {x.shape[1]}")
-    count = attrs.n_fft // 2 + 1 if attrs.onesided else attrs.n_fft
+    count = _frequencies(attrs)
     return TensorType((x.shape[0], count, window_size(x.shape[1], attrs.n_fft, attrs.hop_length, 0, 0), 2), x.dtype)
 
 
@@ -266,7 +271,7 @@ def _stft(attrs: STFTAttrs, values: Sequence[Array], result: Type) -> Array:
     x, window = np.asarray(values[0]).astype(np.float64), np.asarray(values[1]).astype(np.float64)
     starts = np.arange((x.shape[1] - attrs.n_fft) // attrs.hop_length + 1) * attrs.hop_length
     frames_of = x[:, starts[:, None] + np.arange(attrs.win_length)] * window
-    count = attrs.n_fft // 2 + 1 if attrs.onesided else attrs.n_fft
+    count = _frequencies(attrs)
     # Frequencies count in parts of the window, which may be shorter than the transform.
     turns = np.outer(np.arange(attrs.win_length), np.arange(count)) / attrs.win_length
     found = np.swapaxes(frames_of @ np.exp(-2j * np.pi * turns), 1, 2)
@@ -275,7 +280,7 @@ def _stft(attrs: STFTAttrs, values: Sequence[Array], result: Type) -> Array:
 
 def _stft_expr(attrs: STFTAttrs, x: Expr, window: Expr) -> Expr:
     """The frames, taken from the signals, times cosines and sines."""
-    op, dtype, count = ops(), x.tensor_type.dtype, attrs.n_fft // 2 + 1 if attrs.onesided else attrs.n_fft
+    op, dtype, count = ops(), x.tensor_type.dtype, _frequencies(attrs)
     steps, by = op.const(attrs.n_fft, "int64"), op.const(attrs.hop_length, "int64")
     frames_there = op.floor_divide(size_of(x, 1) - steps, by) + op.const(1, "int64")
     inner = const(np.arange(attrs.win_length))
