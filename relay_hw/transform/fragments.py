@@ -7,7 +7,7 @@ its operators are on devices (`PlanDevices`): a fragment is on one, which its at
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast
 
@@ -32,9 +32,10 @@ from relay_hw.ir.expr import (
 )
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.trampoline import Recursion, run
-from relay_hw.ir.types import ANY, DtypeVar, FuncType, TensorType, TupleType, Type
+from relay_hw.ir.types import FuncType, TensorType, TupleType, Type
 from relay_hw.ir.visit import copy_with
 from relay_hw.transform.base import Pass
+from relay_hw.transform.fragment_bodies import Body, build_body, is_closed, leaves, packed, projected
 from relay_hw.transform.graph import dataflow_order, is_external, is_op, typed
 from relay_hw.transform.names import numbered_name
 from relay_hw.transform.normal_form import ATOMS, normalize
@@ -187,25 +188,15 @@ def _type(expr: Expr) -> Type:
     return expr.type
 
 
-def is_closed(ty: Type) -> bool:
-    """Whether a type is that of tensors whose element type and rank are known."""
-    match ty:
-        case TensorType():
-            return not isinstance(ty.dtype, DtypeVar) and all(isinstance(dim, int) or dim is ANY for dim in ty.shape)
-        case TupleType():
-            return all(map(is_closed, ty.fields))
-        case _:
-            return False
-
-
 @dataclass(slots=True)
 class _Fragment:
-    """A fragment: its device, empty for none; its members in order; `outputs`: those with other readers."""
+    """A fragment: its device, empty for none; its members in order; `outputs`: those with other readers; `body`: once
+    it has a place."""
 
     device: str
     members: list[Var] = field(default_factory=list[Var])
     outputs: dict[Var, None] = field(default_factory=dict[Var, None])
-    is_placed: bool = False
+    body: Body | None = None
 
 
 @dataclass(slots=True)
@@ -282,91 +273,39 @@ class _Block:
             self.order.append(cast(Var, var))
 
     def _place_fragment(self, fragment: _Fragment) -> Recursion[None]:
-        if fragment.is_placed:
+        if fragment.body is not None:
             return
-        fragment.is_placed = True
-        for base, _ in _Builder(self, fragment).build()[1]:
+        fragment.body = build_body(fragment.members, self.values)
+        for base, _ in fragment.body.params:
             yield self._place(base)
         self.order.append(fragment)
 
     def _call(self, fragment: _Fragment, body: Expr) -> Expr:
         """`body` behind the call of a fragment."""
-        members, inputs, params = _Builder(self, fragment).parts()
-        results = {var: [cast(Expr, leaf) for leaf in _leaves(members[var])] for var in fragment.outputs}
-        flat = [leaf for leaves in results.values() for leaf in leaves]
+        assert fragment.body is not None
+        members, inputs = fragment.body.members, fragment.body.params
+        params = tuple(inputs.values())
+        results = {var: leaves(members[var]) for var in fragment.outputs}
+        flat = [leaf for parts in results.values() for leaf in parts]
         whole = flat[0] if len(flat) == 1 else typed(Tuple(flat), TupleType([leaf.type for leaf in flat]))
         ty = FuncType(tuple(param.type for param in params), whole.type)
         name = self.all.name()
         attrs = {FRAGMENT: 1} | ({DEVICE: fragment.device} if fragment.device else {})
         self.all.found[name] = Function(params, whole, whole.type, attrs=attrs, checked_type=ty)
-        call = Call(GlobalVar(name), [_projected(base, path) for base, path in inputs], checked_type=whole.type)
+        call = Call(GlobalVar(name), [projected(base, path) for base, path in inputs], checked_type=whole.type)
         if len(flat) == 1:
             (only,) = results
-            return Let(only, _packed(only.type, [call])[0], body)
+            return Let(only, packed(only.type, [call])[0], body)
         held = Var("p", checked_type=whole.type)
         number = 0
         lets: list[tuple[Var, Expr]] = []
-        for var, leaves in results.items():
-            items = [typed(TupleGetItem(held, number + k), leaf.type) for k, leaf in enumerate(leaves)]
-            lets.append((var, _packed(var.type, items)[0]))
-            number += len(leaves)
+        for var, parts in results.items():
+            items = [typed(TupleGetItem(held, number + k), leaf.type) for k, leaf in enumerate(parts)]
+            lets.append((var, packed(var.type, items)[0]))
+            number += len(parts)
         for var, value in reversed(lets):
             body = Let(var, value, body)
         return Let(held, call, body)
-
-
-_Key = tuple[Expr, tuple[int, ...]]
-
-
-class _Builder:
-    """Builds the body of a fragment. A parameter is a variable of the block, or a part of one."""
-
-    def __init__(self, block: _Block, fragment: _Fragment) -> None:
-        self._block = block
-        self._fragment = fragment
-        self._params: dict[_Key, Var] = {}
-        self._local: dict[Expr, Expr] = {}
-
-    def build(self) -> tuple[Mapping[Expr, Expr], Sequence[_Key]]:
-        """The members as a graph, and the arguments."""
-        for var in self._fragment.members:
-            call = cast(Call, self._block.values[var])
-            self._local[var] = copy_with(call, args=tuple(self._operand(arg, ()) for arg in call.args))
-        return self._local, list(self._params)
-
-    def parts(self) -> tuple[Mapping[Expr, Expr], Sequence[_Key], Sequence[Var]]:
-        """As `build`, and the parameters."""
-        members, inputs = self.build()
-        return members, inputs, list(self._params.values())
-
-    def _operand(self, expr: Expr, path: tuple[int, ...]) -> Expr:
-        """The part of an operand that `path` leads to, seen from inside."""
-        while True:
-            if isinstance(expr, Constant):
-                return expr
-            value = self._block.values.get(expr)
-            match value:
-                case Tuple(fields=fields) if path:
-                    expr, path = fields[path[0]], path[1:]
-                case Tuple(fields=fields) if is_closed(value.type):
-                    return typed(Tuple([self._operand(part, ()) for part in fields]), value.type)
-                case TupleGetItem(tuple_value=inner, index=index):
-                    expr, path = inner, (index, *path)
-                case Var() | Constant():
-                    expr = value
-                case _:
-                    return self._projection(expr, path)
-
-    def _projection(self, expr: Expr, path: tuple[int, ...]) -> Expr:
-        found = self._local.get(expr)
-        if found is not None:
-            return _projected(found, path)
-        ty = _part_type(expr.type, path)
-        if isinstance(ty, TupleType):
-            return typed(Tuple([self._projection(expr, (*path, k)) for k in range(len(ty.fields))]), ty)
-        if (expr, path) not in self._params:
-            self._params[expr, path] = Var(f"x{len(self._params)}", ty, checked_type=ty)
-        return self._params[expr, path]
 
 
 def _operands(node: Expr) -> tuple[Expr, ...]:
@@ -384,35 +323,3 @@ def _operands(node: Expr) -> tuple[Expr, ...]:
 def _reads(node: Expr) -> Sequence[Expr]:
     """The variables of the block that a value reads, those of its inner blocks included."""
     return tuple(free_vars(node))
-
-
-def _part_type(ty: Type, path: tuple[int, ...]) -> Type:
-    for index in path:
-        assert isinstance(ty, TupleType)
-        ty = ty.fields[index]
-    return ty
-
-
-def _projected(expr: Expr, path: tuple[int, ...]) -> Expr:
-    for index in path:
-        ty = _part_type(expr.type, (index,))
-        expr = expr.fields[index] if isinstance(expr, Tuple) else typed(TupleGetItem(expr, index), ty)
-    return expr
-
-
-def _leaves(expr: Expr) -> list[Expr]:
-    """The tensors of a value, left to right."""
-    if not isinstance(expr.type, TupleType):
-        return [expr]
-    return [leaf for k in range(len(expr.type.fields)) for leaf in _leaves(_projected(expr, (k,)))]
-
-
-def _packed(ty: Type, leaves: Sequence[Expr]) -> tuple[Expr, Sequence[Expr]]:
-    """A value of type `ty` from its tensors, and the tensors that are left."""
-    if not isinstance(ty, TupleType):
-        return leaves[0], leaves[1:]
-    fields: list[Expr] = []
-    for part in ty.fields:
-        found, leaves = _packed(part, leaves)
-        fields.append(found)
-    return typed(Tuple(fields), ty), leaves

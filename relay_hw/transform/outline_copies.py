@@ -11,7 +11,8 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import FuncType, TensorType, TupleType, Type, TypeCall
 from relay_hw.ir.visit import copy_with
 from relay_hw.transform.base import Pass
-from relay_hw.transform.fragments import FRAGMENT, is_closed
+from relay_hw.transform.fragment_bodies import is_closed
+from relay_hw.transform.fragments import FRAGMENT
 from relay_hw.transform.graph import TypedRewriter, is_external, is_op
 from relay_hw.transform.names import numbered_name
 

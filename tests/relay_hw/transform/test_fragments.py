@@ -10,7 +10,8 @@ import relay_hw as relay
 from relay_hw.ir.expr import Call, Constant, Expr, Op, Trait
 from relay_hw.ir.visit import post_order
 from relay_hw.transform import InferType, OutlineFragments, Pipeline, ToANormalForm, simplify_pipeline
-from relay_hw.transform.fragments import FRAGMENT, fragments_of, is_closed, is_graph
+from relay_hw.transform.fragment_bodies import is_closed
+from relay_hw.transform.fragments import FRAGMENT, fragments_of, is_graph
 from relay_hw.transform.graph import dataflow_order
 from tests.relay_hw import recurrent
 from tests.relay_hw.programs import random_module
