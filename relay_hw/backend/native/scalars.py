@@ -174,6 +174,8 @@ def _real(op: str, attrs: Any, kind: str, x: str) -> str | None:
             return f"(1 / (1 + {'rhw_expf' if kind == 'float32' else 'exp'}(-{x})))"
         case "nn.relu":
             return f"rhw_maximum_{kind}({x}, 0)"
+        case "hardswish":
+            return f"({x} * (rhw_minimum_{kind}(rhw_maximum_{kind}({x} + 3, 0), 6) / 6))"
         case "nn.leaky_relu":
             return f"({x} > 0 ? {x} : {x} * {number(float(np.dtype(kind).type(attrs.alpha)), kind)})"
         case _:

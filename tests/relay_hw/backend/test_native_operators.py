@@ -101,7 +101,18 @@ def test_few_elementwise_operators_are_left_to_numpy(module: Any) -> None:
         "fixed.add", "reinterpret", "bitwise_not", "sqrt", "add", "multiply", "maximum", "minimum", "left_shift",
         "right_shift", "abs", "ceil", "floor", "round", "trunc", "nn.relu", "sign", "divide", "trunc_divide",
         "floor_divide", "mod", "trunc_mod", "floor_mod", "broadcast_to_like", "full_like", "subtract", "negative",
+        "hardswish",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_hardswish_of_floats_is_c(dtype: str) -> None:
+    module, _ = compiled(f"def @main(%x: Tensor[(200), {dtype}]) {{ hardswish(%x) }}")
+    x = values(dtype, 1)
+    assert not module.left_to_numpy
+    np.testing.assert_array_equal(
+        module.call("main", [x]), get("hardswish").reference(None, [x], TensorType(x.shape, dtype))
+    )
 
 
 def compiled(text: str) -> tuple[NativeModule, IRModule]:
