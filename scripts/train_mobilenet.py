@@ -34,12 +34,13 @@ from relay_hw.quantize.methods.equalize import with_layers
 from relay_hw.quantize.methods.mixed import logits
 from relay_hw.quantize.methods.simulate import simulate
 from relay_hw.quantize.methods.train import evaluate_lets
-from relay_hw.quantize.plan import LinearStep, bias_calls
+from relay_hw.quantize.steps import LinearStep
 from relay_hw.runtime.compile import bind_params
 from relay_hw.runtime.models import load_model
 from relay_hw.transform.gradient import gradient
 from relay_hw.transform.graph import make
 from relay_hw.transform.infer_type import InferType
+from relay_hw.transform.linear import bias_calls
 
 Array = NDArray[Any]
 ROOT = Path(__file__).resolve().parents[1]

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from relay_hw.ir.expr import Call, Expr, Trait
 from relay_hw.quantize.choices import WeightRange
 from relay_hw.quantize.layer_rule import WeightRule
-from relay_hw.quantize.plan import LinearStep
+from relay_hw.quantize.steps import LinearStep
 from relay_hw.transform.graph import has_trait, is_op, shape_of
 
 Array = NDArray[Any]

@@ -20,7 +20,8 @@ from relay_hw.ir.types import TensorType, TupleType
 from relay_hw.ir.visit import children, copy_with, post_order
 from relay_hw.op.pool import Windows
 from relay_hw.op.reduce import reduced_axes
-from relay_hw.quantize.plan import AverageStep, FloatStep, Plan, make_plan
+from relay_hw.quantize.plan import make_plan
+from relay_hw.quantize.steps import AverageStep, FloatStep, Plan
 from relay_hw.transform.graph import constant, constant_value, is_op, make, op_name, shape_of, typed_tuple
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.redirect import redirect

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from relay_hw.errors import QuantizeError
 from relay_hw.ir.expr import Call, Expr
 from relay_hw.quantize.layer_rule import ActivationRule, LayerRule
-from relay_hw.quantize.plan import (
+from relay_hw.quantize.plan import make_plan
+from relay_hw.quantize.steps import (
     AddStep,
     AverageStep,
     GateStep,
@@ -22,7 +23,6 @@ from relay_hw.quantize.plan import (
     ProductStep,
     SoftmaxStep,
     is_depthwise,
-    make_plan,
 )
 from relay_hw.quantize.strategy import Place, Strategy
 from relay_hw.support.names import one_of

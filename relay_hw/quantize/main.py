@@ -25,8 +25,8 @@ from relay_hw.quantize.methods.train import Gain, hold_out, train
 from relay_hw.quantize.methods.twins import add_twins
 from relay_hw.quantize.methods.weights import choose_weights
 from relay_hw.quantize.number import LayerWeights, check_weights
-from relay_hw.quantize.plan import PlanStep
 from relay_hw.quantize.realizer import FloatOperator, Probe, Ranges, float_weights, realize
+from relay_hw.quantize.steps import PlanStep
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.quantize.strategy_file import find_strategy
 from relay_hw.quantize.sums import merge_sums

@@ -30,7 +30,9 @@ from relay_hw.quantize.number import (
     normalise,
     normalise_together,
 )
-from relay_hw.quantize.plan import (
+from relay_hw.quantize.pointwise import function_values, on_another
+from relay_hw.quantize.row_integers import norm_in_integers, softmax_in_integers
+from relay_hw.quantize.steps import (
     AddStep,
     AverageStep,
     BoundStep,
@@ -44,8 +46,6 @@ from relay_hw.quantize.plan import (
     SoftmaxStep,
     TableStep,
 )
-from relay_hw.quantize.pointwise import function_values, on_another
-from relay_hw.quantize.row_integers import norm_in_integers, softmax_in_integers
 from relay_hw.span import Span
 from relay_hw.transform.graph import constant, is_op, make, op_name, remake, shape_of, typed
 

@@ -23,9 +23,10 @@ from relay_hw.quantize.layers import Layers, layer_names, plan_layers
 from relay_hw.quantize.main import realize_module
 from relay_hw.quantize.methods.simulate import simulate, simulated_integers
 from relay_hw.quantize.number import layer_weights, spread
-from relay_hw.quantize.plan import LinearStep, make_plan
+from relay_hw.quantize.plan import make_plan
 from relay_hw.quantize.prequantized import ROUNDING
 from relay_hw.quantize.realizer import float_weights, group_params
+from relay_hw.quantize.steps import LinearStep
 from relay_hw.quantize.strategy import LayerChoice, Strategy
 from relay_hw.quantize.strategy_file import find_strategy
 from relay_hw.support.names import one_of

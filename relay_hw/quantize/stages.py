@@ -29,7 +29,7 @@ from relay_hw.quantize.main import (
 from relay_hw.quantize.marks import marked_strategies, with_marks, without_marks
 from relay_hw.quantize.methods.mixed import LayerCost
 from relay_hw.quantize.number import LayerWeights
-from relay_hw.quantize.plan import PlanStep
+from relay_hw.quantize.steps import PlanStep
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.quantize.strategy_file import find_strategy
 from relay_hw.support.progress import SILENT, Progress

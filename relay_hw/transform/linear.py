@@ -12,6 +12,7 @@ from relay_hw.ir.expr import Call, Constant, Expr, Trait
 from relay_hw.transform.graph import (
     constant,
     constant_value,
+    dataflow_order,
     has_trait,
     is_float,
     is_op,
@@ -60,6 +61,12 @@ def find_linear(expr: Expr, uses: Uses) -> Linear | None:
     found = _linear(data, bias)
     rank = len(shape_of(expr) or ())
     return found if found is not None and expr.attrs.axis % max(rank, 1) == found.axis else None
+
+
+def bias_calls(body: Expr) -> dict[Expr, Call]:
+    """The call that adds a bias to each operator that has one."""
+    calls = (node for node in dataflow_order(body, "main") if isinstance(node, Call) and is_op(node, "nn.bias_add"))
+    return {call.args[0]: call for call in calls}
 
 
 def scale_linear(linear: Linear, scale: Float64, shift: Float64, span: Any) -> Expr:

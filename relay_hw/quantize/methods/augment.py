@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.ir.expr import Expr
-from relay_hw.quantize.plan import LinearStep, Plan
+from relay_hw.quantize.steps import LinearStep, Plan
 from relay_hw.transform.graph import is_op
 
 Array = NDArray[Any]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from relay_hw.op.base import permutation, split_padding
 from relay_hw.op.conv import pad_spatial, taps
-from relay_hw.quantize.plan import LinearStep
+from relay_hw.quantize.steps import LinearStep
 from relay_hw.transform.graph import is_op
 
 Array = NDArray[Any]

@@ -22,8 +22,9 @@ from relay_hw.quantize.layers import Layers, plan_layers
 from relay_hw.quantize.methods.layerwise_replay import make_shots
 from relay_hw.quantize.methods.stretches import Stretch, find_stretches, input_axis
 from relay_hw.quantize.number import spread
-from relay_hw.quantize.plan import LinearStep, bias_calls, is_depthwise
+from relay_hw.quantize.steps import LinearStep, is_depthwise
 from relay_hw.transform.graph import constant, dataflow_order, remake, typed_tuple
+from relay_hw.transform.linear import bias_calls
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]

@@ -21,8 +21,8 @@ from relay_hw.quantize.layers import Layers, plan_layers
 from relay_hw.quantize.methods.augment import augmented, image_axes
 from relay_hw.quantize.methods.columns import columns, has_columns, to_rows
 from relay_hw.quantize.number import LayerWeights, QParams
-from relay_hw.quantize.plan import FloatStep, LinearStep, PlanStep
 from relay_hw.quantize.realizer import Ranges, Realizer, float_weights, group_params
+from relay_hw.quantize.steps import FloatStep, LinearStep, PlanStep
 from relay_hw.support.progress import SILENT, Progress
 
 Array = NDArray[Any]

@@ -26,8 +26,8 @@ from relay_hw.quantize.methods.gptq import second_order
 from relay_hw.quantize.methods.knapsack import Option, Options, least, quietest, require_solver, widest
 from relay_hw.quantize.methods.layerwise_replay import make_shots
 from relay_hw.quantize.number import spread, weight_scales
-from relay_hw.quantize.plan import LinearStep
 from relay_hw.quantize.realizer import float_weights
+from relay_hw.quantize.steps import LinearStep
 from relay_hw.quantize.strategy import LayerChoice, Strategy
 from relay_hw.quantize.sums import merge_sums
 from relay_hw.transform.fragments import is_graph

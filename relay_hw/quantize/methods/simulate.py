@@ -17,8 +17,8 @@ from relay_hw.ir.visit import copy_with
 from relay_hw.op.number_formats import FORMATS, to_format
 from relay_hw.quantize.layers import Layers
 from relay_hw.quantize.number import QParams, spread
-from relay_hw.quantize.plan import KeepStep, LinearStep
 from relay_hw.quantize.realizer import Probe, Ranges
+from relay_hw.quantize.steps import KeepStep, LinearStep
 from relay_hw.transform.graph import constant, dataflow_order, is_op, make, op_name, remake, shape_of, typed_tuple
 
 Array = NDArray[Any]

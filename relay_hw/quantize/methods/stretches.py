@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from relay_hw.ir.expr import Expr
 from relay_hw.quantize.methods.columns import groups_of
-from relay_hw.quantize.plan import AddStep, AverageStep, KeepStep, LinearStep, Plan, PlanStep, is_depthwise
+from relay_hw.quantize.steps import AddStep, AverageStep, KeepStep, LinearStep, Plan, PlanStep, is_depthwise
 from relay_hw.transform.graph import count_uses, is_op
 
 

@@ -27,12 +27,13 @@ from relay_hw.quantize.methods.layerwise_replay import count_launches, launch_si
 from relay_hw.quantize.methods.mixed import logits
 from relay_hw.quantize.methods.simulate import simulate, simulated_integers
 from relay_hw.quantize.number import LayerWeights, QParams, assemble, fits, layer_weights, spread
-from relay_hw.quantize.plan import LinearStep, PlanStep, bias_calls
 from relay_hw.quantize.realizer import Ranges, float_weights, group_params
+from relay_hw.quantize.steps import LinearStep, PlanStep
 from relay_hw.quantize.strategy import Strategy
 from relay_hw.support.progress import SILENT, Progress
 from relay_hw.transform.gradient import gradient
 from relay_hw.transform.graph import constant, dataflow_order, make
+from relay_hw.transform.linear import bias_calls
 
 Array = NDArray[Any]
 Float64 = NDArray[np.float64]

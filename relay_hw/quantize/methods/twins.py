@@ -20,7 +20,7 @@ from relay_hw.quantize.layers import Layers
 from relay_hw.quantize.methods.equalize import Reach, felt, measure, with_layers
 from relay_hw.quantize.methods.stretches import Stretch, find_stretches, input_axis
 from relay_hw.quantize.number import spread
-from relay_hw.quantize.plan import AddStep, LinearStep, is_depthwise
+from relay_hw.quantize.steps import AddStep, LinearStep, is_depthwise
 from relay_hw.transform.graph import is_op
 
 Array = NDArray[Any]

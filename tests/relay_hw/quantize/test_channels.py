@@ -18,7 +18,8 @@ from relay_hw.quantize.layers import plan_layers
 from relay_hw.quantize.methods.equalize import equalize, measure
 from relay_hw.quantize.methods.stretches import find_stretches
 from relay_hw.quantize.methods.twins import add_twins
-from relay_hw.quantize.plan import LinearStep, make_plan
+from relay_hw.quantize.plan import make_plan
+from relay_hw.quantize.steps import LinearStep
 from relay_hw.transform.pipelines import simplify_pipeline
 from tests.relay_hw.quantize.networks import images as _data
 from tests.relay_hw.quantize.networks import network as _network

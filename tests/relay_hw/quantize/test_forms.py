@@ -20,7 +20,8 @@ from relay_hw.ir.types import TensorType
 from relay_hw.ir.visit import post_order
 from relay_hw.quantize.forms import integer_forms
 from relay_hw.quantize.main import realize_module
-from relay_hw.quantize.plan import AddStep, FloatStep, make_plan
+from relay_hw.quantize.plan import make_plan
+from relay_hw.quantize.steps import AddStep, FloatStep
 from relay_hw.runtime.compile import compile_model
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.options import CompileOptions

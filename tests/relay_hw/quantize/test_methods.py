@@ -25,7 +25,8 @@ from relay_hw.quantize.methods.gptq import adapt, second_order
 from relay_hw.quantize.methods.knapsack import Option
 from relay_hw.quantize.methods.mixed import choose
 from relay_hw.quantize.number import QParams, layer_weights, quantize_weight, weight_scales
-from relay_hw.quantize.plan import LinearStep, make_plan
+from relay_hw.quantize.plan import make_plan
+from relay_hw.quantize.steps import LinearStep
 from relay_hw.transform.pipelines import simplify_pipeline
 from tests.relay_hw.quantize.networks import images as _data
 from tests.relay_hw.quantize.networks import network as _network

@@ -19,9 +19,10 @@ from relay_hw.op.base import const
 from relay_hw.quantize import quantize
 from relay_hw.quantize.main import reference_of
 from relay_hw.quantize.number import QParams
-from relay_hw.quantize.plan import NormStep, SoftmaxStep, make_plan
+from relay_hw.quantize.plan import make_plan
 from relay_hw.quantize.row_integers import softmax_in_integers
 from relay_hw.quantize.rows import Softmax
+from relay_hw.quantize.steps import NormStep, SoftmaxStep
 from relay_hw.quantize.strategy import LayerChoice, Strategy
 from relay_hw.quantize.strategy_file import find_strategy
 from relay_hw.transform.graph import op_name
