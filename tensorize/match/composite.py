@@ -26,6 +26,7 @@ from relay_hw.tensorize.kernel import (
     PoolKind,
     ProductKernel,
     SwapKernel,
+    Table,
     Window,
 )
 from relay_hw.tensorize.layout import image_of, pixel_bytes, units_as_image
@@ -158,26 +159,25 @@ class _Reader(Reader):
     def clip(self) -> Matched:
         """clip on int8: a copy between bounds."""
         call = self._call(self.composite.body, "clip")
-        param = self._param(call.args[0], call)
-        image = self._image(self.composite.params[param])
         bounds = (max(ceil(call.attrs.a_min), INT8_MIN), min(floor(call.attrs.a_max), INT8_MAX))
         need(bounds[0] <= bounds[1], f"clip must leave an int8 value, not {bounds[0]} to {bounds[1]}", call)
-        shape = var_type(self.composite.params[param]).static_shape
-        return Matched(MoveKernel((image,), image, (self._copy(image),), bounds), (param,), shape)
+        return self._copied(call.args[0], call, bounds)
 
     def table(self) -> Matched:
         """A table on its own: a copy whose values go through it."""
         body, table = self._through_table(self.composite.body)
-        param = self._param(body, self.composite.body)
-        image = self._image(self.composite.params[param])
-        shape = var_type(self.composite.params[param]).static_shape
-        return Matched(MoveKernel((image,), image, (self._copy(image),), table=table), (param,), shape)
+        return self._copied(body, self.composite.body, table=table)
 
-    def _copy(self, image: Image) -> Move:
-        """All of an activation, to the same places."""
+    def _copied(
+        self, data: Expr, at: Expr, bounds: tuple[int, int] = (INT8_MIN, INT8_MAX), table: Table | None = None
+    ) -> Matched:
+        """All of an activation, to the same places, between bounds and through a table."""
+        param = self._param(data, at)
+        image = self._image(self.composite.params[param])
         pixel = pixel_bytes(image, self.config)
         size = (image.height, image.width, pixel // self.config.channel_align)
-        return Move(0, 0, image.width * pixel, pixel, size, (0, 0), (1, 1), 0)
+        move = Move(0, 0, image.width * pixel, pixel, size, (0, 0), (1, 1), 0)
+        return Matched(MoveKernel((image,), image, (move,), bounds, table), (param,), self._shape(param))
 
     def product(self) -> Matched:
         """batch_matmul of two parameters, requantize."""
@@ -206,25 +206,31 @@ class _Reader(Reader):
         return self._pool(self._call(core, "fixed.sum_pool2d"), PoolKind.SUM, stage)
 
     def add(self) -> Matched:
-        """fixed.add of two parameters."""
-        body, table = self._through_table(self.composite.body)
-        call = self._call(body, "fixed.add")
-        first, second = (self._param(arg, call) for arg in call.args)
-        left, right = (var_type(self.composite.params[number]).static_shape for number in (first, second))
+        """fixed.add of two parameters; [table]."""
+        call, table, params = self._two_operands("fixed.add")
+        left, right = map(self._shape, params)
         need(left == right, f"operands of fixed.add must have one shape, not {left} and {right}", call)
-        kernel = AddKernel(self._image(self.composite.params[first]), self._add_stage(call, False, table))
-        return Matched(kernel, (first, second), left)
+        kernel = AddKernel(self._image(self.composite.params[params[0]]), self._add_stage(call, False, table))
+        return Matched(kernel, params, left)
 
     def mul(self) -> Matched:
         """fixed.mul of two parameters, of which the second may be one pixel; [table]."""
-        body, table = self._through_table(self.composite.body)
-        call = self._call(body, "fixed.mul")
-        first, second = (self._param(arg, call) for arg in call.args)
-        left, right = (var_type(self.composite.params[number]).static_shape for number in (first, second))
+        call, table, params = self._two_operands("fixed.mul")
+        left, right = map(self._shape, params)
         still = left != right
         need(not still or right == (1, left[1], 1, 1), f"operands must be one shape or one pixel, not {right}", call)
-        kernel = MulKernel(self._image(self.composite.params[first]), self._mul_stage(call, table), still)
-        return Matched(kernel, (first, second), left)
+        kernel = MulKernel(self._image(self.composite.params[params[0]]), self._mul_stage(call, table), still)
+        return Matched(kernel, params, left)
+
+    def _two_operands(self, name: str) -> tuple[Call, Table | None, tuple[int, int]]:
+        """A call of operator `name`, the table behind it, and the two parameters that it reads."""
+        body, table = self._through_table(self.composite.body)
+        call = self._call(body, name)
+        first, second = (self._param(arg, call) for arg in call.args)
+        return call, table, (first, second)
+
+    def _shape(self, param: int) -> tuple[int, ...]:
+        return var_type(self.composite.params[param]).static_shape
 
     def _core(self, call: Expr, stage: Stage, added: AddStage | None, residual: Var | None) -> Matched:
         core = self._call(call)
@@ -235,7 +241,7 @@ class _Reader(Reader):
                 shape = (1, target.channels, target.height, target.width)
             case "nn.dense":
                 kernel, param = self._dense(core, stage, added)
-                given = var_type(self.composite.params[param]).static_shape
+                given = self._shape(param)
                 rows = given[:-1] if len(given) < 4 and not self._flattens(core.args[0]) else (1,)
                 shape = (*rows, kernel.target.channels)
             case other:
@@ -278,7 +284,7 @@ class _Reader(Reader):
             data = data.args[0]
         param = self._param(data, call)
         source = self._image(self.composite.params[param])
-        rank = len(var_type(self.composite.params[param]).static_shape)
+        rank = len(self._shape(param))
         if not flattened and rank < 4:
             # One product for each row, of which a vector has one.
             need(inputs == source.channels, f"weight must have {source.channels} inputs, not {inputs}", call)
