@@ -169,8 +169,8 @@ class _Planner:
         data, factor = scaled(call)
         if factor <= 0 or data is call or not self._is_integer(data) or not _is_float32(call):
             return False
-        readers = self._readers.get(call, [])
-        return len(readers) == self._uses.counts.get(call, 0) and all(map(self._is_sum, readers))
+        readers = self._all_readers(call)
+        return readers is not None and all(map(self._is_sum, readers))
 
     def _is_sum(self, reader: Expr) -> bool:
         return (
@@ -212,9 +212,13 @@ class _Planner:
 
     def _feeds_layer(self, call: Expr) -> bool:
         """Whether a layer or a product of matrices reads it, perhaps after moves."""
-        readers = [reader for reader in self._readers.get(call, []) if reader not in self._floats]
-        layers = any(is_op(reader, *LAYERS, "nn.batch_matmul") for reader in readers)
-        return layers or any(is_op(reader, *MOVES) and self._feeds_layer(reader) for reader in readers)
+        seen = [call]
+        for one in seen:
+            readers = [reader for reader in self._readers.get(one, []) if reader not in self._floats]
+            if any(is_op(reader, *LAYERS, "nn.batch_matmul") for reader in readers):
+                return True
+            seen += [reader for reader in readers if is_op(reader, *MOVES)]
+        return False
 
     def _plan_functions(self, source: Expr) -> None:
         """Which functions of a tensor in integers get tables: those that go to a layer in integers and are more than
@@ -226,9 +230,8 @@ class _Planner:
         self._tables |= dict.fromkeys(tables, source)
         replaced = set[Expr](tables)
         for call in reversed(calls):
-            readers = self._readers.get(call, [])
-            is_seen = len(readers) == self._uses.counts.get(call, 0) > 0 and call not in self._floats
-            if is_seen and replaced.issuperset(readers):
+            readers = self._all_readers(call)
+            if readers and call not in self._floats and replaced.issuperset(readers):
                 replaced.add(call)
                 self._absorbed |= {call} - self._tables.keys()
 

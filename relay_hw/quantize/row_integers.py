@@ -14,8 +14,8 @@ import numpy as np
 from relay_hw.ir.expr import Expr
 from relay_hw.op.rows import EPSILON_BITS, FRACTION_BITS, MOST_COLUMNS, MOST_EPSILON, MOST_SHIFT, exponentials
 from relay_hw.quantize.number import QParams, normalise
-from relay_hw.quantize.rows import Norm, Softmax
-from relay_hw.transform.graph import constant, make, shape_of
+from relay_hw.quantize.rows import Norm, Softmax, columns_of
+from relay_hw.transform.graph import constant, make
 
 _MULTIPLIER_BITS = 16
 _MOST_DOWN = 15
@@ -24,7 +24,7 @@ _MOST_DOWN = 15
 def softmax_in_integers(x: Expr, one: Softmax, given: QParams, result: QParams) -> Expr | None:
     """Softmax of int8 `x`; its factor is part of the table."""
     units = 1 / Fraction(result.scale)
-    if not 1 <= units < 1 << _MULTIPLIER_BITS + _MOST_DOWN - 1 or _columns(x) > MOST_COLUMNS["fixed.softmax"]:
+    if not 1 <= units < 1 << _MULTIPLIER_BITS + _MOST_DOWN - 1 or columns_of(x) > MOST_COLUMNS["fixed.softmax"]:
         return None
     multiplier, shift = normalise(units / (1 << _MOST_DOWN), _MULTIPLIER_BITS)
     table = constant(exponentials(given.scale * one.factor))
@@ -35,7 +35,7 @@ def softmax_in_integers(x: Expr, one: Softmax, given: QParams, result: QParams) 
 
 def norm_in_integers(x: Expr, one: Norm, given: QParams, result: QParams) -> Expr | None:
     """The norm of int8 `x`."""
-    columns, name = _columns(x), "fixed.layer_norm" if one.centered else "fixed.rms_norm"
+    columns, name = columns_of(x), "fixed.layer_norm" if one.centered else "fixed.rms_norm"
     epsilon = round(Fraction(one.epsilon) / Fraction(given.scale) ** 2 * columns**2 * (1 << EPSILON_BITS))
     gain, bias = one.gamma / result.scale / (1 << FRACTION_BITS), one.beta / result.scale
     shift = min(_room(gain, 15), _room(bias, 31), MOST_SHIFT)
@@ -49,10 +49,6 @@ def norm_in_integers(x: Expr, one: Norm, given: QParams, result: QParams) -> Exp
     numbers = {"shift": shift, "epsilon": epsilon, "zero_point": result.zero_point}
     numbers |= {} if one.centered else {"input_zero_point": given.zero_point}
     return _kept(make(name, args, span=one.output.span, **numbers), result)
-
-
-def _columns(x: Expr) -> int:
-    return (shape_of(x) or (0,))[-1]
 
 
 def _room(values: np.ndarray, bits: int) -> int:

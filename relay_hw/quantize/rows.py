@@ -68,12 +68,14 @@ def row_functions(calls: Iterable[Call], readers: Readers) -> tuple[RowFunction,
     return tuple(found.values())
 
 
-def _columns(expr: Expr) -> int:
+def columns_of(expr: Expr) -> int:
+    """The length of a row."""
     return (shape_of(expr) or (0,))[-1]
 
 
 def _is_last(axis: int, expr: Expr) -> bool:
-    return axis % len(shape_of(expr) or (0,)) == len(shape_of(expr) or (0,)) - 1
+    rank = len(shape_of(expr) or (0,))
+    return axis % rank == rank - 1
 
 
 def _softmax(call: Call, readers: Readers) -> Softmax | None:
@@ -153,14 +155,14 @@ def _layer_norm(call: Call) -> Norm | None:
     gamma, beta = (constant_value(arg) for arg in call.args[1:])
     if gamma is None or beta is None or not _is_last(call.attrs.axis, call):
         return None
-    gamma = gamma if call.attrs.scale else np.ones(_columns(call))
-    beta = beta if call.attrs.center else np.zeros(_columns(call))
+    gamma = gamma if call.attrs.scale else np.ones(columns_of(call))
+    beta = beta if call.attrs.center else np.zeros(columns_of(call))
     return Norm(call, call.args[0], (), gamma.astype(np.float64), beta.astype(np.float64), call.attrs.epsilon, True)
 
 
 def _vector(expr: Expr, call: Call) -> Vector | None:
     """A constant that has one number for each column, or one for all."""
-    value, columns = constant_value(expr), _columns(call)
+    value, columns = constant_value(expr), columns_of(call)
     if value is None or value.dtype.kind != "f" or value.size not in (1, columns) or not np.isfinite(value).all():
         return None
     if value.size > 1 and value.shape[-1] != columns:
@@ -182,7 +184,7 @@ def _standardized(call: Call, readers: Readers) -> Norm | None:
             assert isinstance(mean, Call)
             source, less = _less_mean(data)
             members = (*inside, variance, mean, squares, *less)
-            columns = _columns(call)
+            columns = columns_of(call)
             one = Norm(call, source, members, np.ones(columns), np.zeros(columns), epsilon, bool(less))
             closed = all(_is_read_by(member, {call, *members}, readers) for member in members)
             return one if closed and shape_of(source) == shape_of(call) else None
