@@ -11,8 +11,7 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import SECTION_ALIGN, Program, Section, SectionKind, WindowPlan, align
 from relay_hw.accel.isa.records import encode_prm
 from relay_hw.accel.isa.spec import TWO_OPERANDS, Dst, Form, Mem, Op
-from relay_hw.accel.isa.stream import Instr
-from tests.mutants.stimuli import STANDARD, Expected, expect
+from tests.mutants.stimuli import STANDARD, Expected, constants, expect
 
 # Vectors of a chain; vectors between one that writes an entry and the one that takes it, at most.
 VECTORS = 16
@@ -36,11 +35,7 @@ def _chain(config: AccelConfig, form: Form, operand: str, back: int) -> Program:
         Mem.PRM: encode_prm(*factors, multiplier_bits=config.multiplier_bits).tobytes(),
         Mem.ACC: numbers.tobytes(),
     }
-    code, sections, begin = list[Instr](), list[Section](), 0
-    for mem, content in data.items():
-        sections.append(Section(mem.name, SectionKind.CONSTANTS, begin, len(content), content))
-        code.append((Op.LOAD, {"mem": mem, "dram": begin, "z": len(content) // granule, "set": int(mem is Mem.ACC)}))
-        begin = align(begin + len(content), SECTION_ALIGN)
+    code, sections, begin = constants(config, data, 0)
     size = align(config.out_bytes * VECTORS, granule)
     sections.append(Section("out", SectionKind.OUTPUT, begin, align(size, SECTION_ALIGN)))
     first = 2 * VECTORS

@@ -9,8 +9,7 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import SECTION_ALIGN, Program, Section, SectionKind, WindowPlan, align
 from relay_hw.accel.isa.records import MAX_SHIFT, encode_prm, encode_uops
 from relay_hw.accel.isa.spec import Form, Mem, Op, Rounding
-from relay_hw.accel.isa.stream import Instr
-from tests.mutants.stimuli import STANDARD, Expected, expect
+from tests.mutants.stimuli import STANDARD, Expected, constants, expect
 
 # Bits of what is shifted.
 BITS = 32
@@ -61,12 +60,7 @@ def _program(
         Mem.PRM: encode_prm(0, factor, shift, multiplier_bits=config.multiplier_bits).tobytes(),
         Mem.ACC: np.resize(np.array(numbers, np.int32), entries * lanes).tobytes(),
     }
-    code, sections, begin = list[Instr](), list[Section](), 0
-    for mem, content in data.items():
-        sections.append(Section(mem.name, SectionKind.CONSTANTS, begin, len(content), content))
-        values = {"mem": mem, "dram": begin, "z": len(content) // granule, "sram": last if mem is Mem.PRM else 0}
-        code.append((Op.LOAD, {**values, "set": int(mem is Mem.ACC)}))
-        begin = align(begin + len(content), SECTION_ALIGN)
+    code, sections, begin = constants(config, data, last)
     sections.append(Section("out", SectionKind.OUTPUT, begin, config.out_bytes * entries))
     if alu:
         code.append((Op.ALU, {**alu, "uop_end": 1, "iter_in": entries, "dst_in": 1, "wait": 1, "set": 1}))

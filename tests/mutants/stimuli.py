@@ -8,14 +8,16 @@ Registers and memories of the model begin with random bits, so that a reset that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.errors import DeadlockError, Fault, FaultCode
-from relay_hw.accel.isa.program import Program
+from relay_hw.accel.isa.program import SECTION_ALIGN, Program, Section, SectionKind, align
+from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.accel.isa.stream import Instr
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.dram_timing import MemoryModel, WriteOrder
 from relay_hw.accel.sim.functional import FunctionalDevice
@@ -49,6 +51,20 @@ class Expected:
 
 Maker = Callable[[MemoryModel, Simulation], RtlDevice]
 Trial = Callable[[Maker], Iterator[str]]
+
+
+def constants(config: AccelConfig, data: Mapping[Mem, bytes], prm: int) -> tuple[list[Instr], list[Section], int]:
+    """LOADs of what memories begin with, parameters at entry `prm`; their sections in DRAM, and where these end.
+
+    The load of accumulators gives a token.
+    """
+    code, sections, begin = list[Instr](), list[Section](), 0
+    for mem, content in data.items():
+        sections.append(Section(mem.name, SectionKind.CONSTANTS, begin, len(content), content))
+        values = {"mem": mem, "dram": begin, "z": len(content) // config.granule_bytes}
+        code.append((Op.LOAD, {**values, "sram": prm if mem is Mem.PRM else 0, "set": int(mem is Mem.ACC)}))
+        begin = align(begin + len(content), SECTION_ALIGN)
+    return code, sections, begin
 
 
 def expect(config: AccelConfig, program: Program, memory: MemoryModel, has_bytes: bool) -> Expected:
