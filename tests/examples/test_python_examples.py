@@ -68,7 +68,7 @@ def test_a_loop_over_the_rows_of_digits_learns() -> None:
 @pytest.mark.long
 def test_a_loop_over_the_rows_of_digits_reaches_95_percent() -> None:
     training, test = relay.datasets.mnist()
-    model = digit_rows.train(*digit_rows.batches(*training), 15)
+    model = digit_rows.train(*digit_rows.batches(*training), 12)
     print(f"{rows_right(model, *test):.1%} of unseen digits, read row by row")
     assert rows_right(model, *test) >= 0.95
 
