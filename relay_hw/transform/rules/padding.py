@@ -1,4 +1,4 @@
-"""Rules that merge explicit padding into the convolution or pooling that reads it."""
+"""Rules that merge explicit padding into the convolution or pooling that reads it, and say reflection one way."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from relay_hw.ir.expr import Call, Expr
 from relay_hw.op.base import split_padding
+from relay_hw.op.padding import mirror_pad
 from relay_hw.transform.graph import constant_value, dtype_of, is_op, op_name, remake
 from relay_hw.transform.rewrite_rules import Rule, Uses
 from relay_hw.transform.rules.activation import is_nonnegative
@@ -72,6 +73,13 @@ def _into_max_pool(call: Call, uses: Uses) -> Expr | None:
     return _repad(call, pad, padding)
 
 
+def _reflect(call: Call, uses: Uses) -> Expr | None:
+    """Reflection without a value that nobody reads: a move of elements. Negative widths crop, which only nn.pad does."""
+    if call.attrs.pad_mode != "reflect" or min(map(min, call.attrs.pad_width)) < 0:
+        return None
+    return mirror_pad(call.args[0], call.attrs.pad_width, "REFLECT")
+
+
 def _smallest(dtype: str) -> float:
     kind = np.dtype(dtype)
     return float(np.finfo(kind).min) if kind.kind == "f" else float(np.iinfo(kind).min)
@@ -90,6 +98,7 @@ def _repad(call: Call, pad: Call, padding: tuple[int, ...]) -> Expr:
 
 
 PADDING_RULES = (
+    Rule("reflect-as-mirror", ("nn.pad",), _reflect),
     Rule("pad-into-conv", ("nn.conv2d",), _into_conv),
     Rule("pad-into-avg-pool", ("nn.avg_pool2d",), _into_avg_pool),
     Rule("pad-into-max-pool", ("nn.max_pool2d",), _into_max_pool),

@@ -172,6 +172,13 @@ def test_pads_join_convolutions():
     _check(body, "transpose", "nn.conv2d")
 
 
+def test_reflection_is_a_mirror():
+    widths = ((0, 0), (0, 0), (1, 2), (3, 0))
+    _check(op.nn.pad(X, widths, pad_mode="reflect"), "nn.mirror_pad")
+    _check(op.nn.pad(X, ((0, 0), (0, 0), (1, 2), (-1, 0)), pad_mode="reflect"), "nn.pad")
+    _check(op.nn.pad(X, widths, pad_mode="edge"), "nn.pad")
+
+
 def test_pads_join_poolings():
     pool = op.nn.max_pool2d
     _check(pool(_pad(X, -3.4028234663852886e38), (2, 2)), "nn.max_pool2d")
