@@ -51,7 +51,7 @@ def batches(images: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--epochs", type=int, default=12, help="times through the 4,000 digits, before three with smaller steps")
+    parser.add_argument("--epochs", type=int, default=12, help="times through the digits before three with small steps")
     args = parser.parse_args()
     training_data, test_data = relay.datasets.mnist()
     begin = time.perf_counter()

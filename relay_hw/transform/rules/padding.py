@@ -74,7 +74,7 @@ def _into_max_pool(call: Call, uses: Uses) -> Expr | None:
 
 
 def _reflect(call: Call, uses: Uses) -> Expr | None:
-    """Reflection without a value that nobody reads: a move of elements. Negative widths crop, which only nn.pad does."""
+    """Reflection without a value that nobody reads, a move of elements. Negative widths crop, as only nn.pad does."""
     if call.attrs.pad_mode != "reflect" or min(map(min, call.attrs.pad_width)) < 0:
         return None
     return mirror_pad(call.args[0], call.attrs.pad_width, "REFLECT")
