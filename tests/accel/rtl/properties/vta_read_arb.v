@@ -8,6 +8,7 @@
   // Bursts that were granted and have not ended; f_sent of them are past AR.
   reg [2:0] f_all = 0;
   reg [2:0] f_sent = 0;
+  wire f_take = (fetch_valid_i && fetch_ready_o) || (load_valid_i && load_ready_o);
   wire f_accept = m_axi_arvalid && m_axi_arready;
   wire f_beat = m_axi_rvalid && m_axi_rready;
   wire f_ends = f_beat && m_axi_rlast;
@@ -16,7 +17,7 @@
       f_all  <= 0;
       f_sent <= 0;
     end else begin
-      f_all  <= f_all + {2'd0, take} - {2'd0, f_ends};
+      f_all  <= f_all + {2'd0, f_take} - {2'd0, f_ends};
       f_sent <= f_sent + {2'd0, f_accept} - {2'd0, f_ends};
     end
   always @* assume (!(m_axi_rvalid && f_sent == 0));
@@ -43,9 +44,9 @@
     // P3 ARVALID stays high, with address and length as they were, until ARREADY.
     p3: assert (!(f_was_valid && !f_was_ready) || (m_axi_arvalid && m_axi_araddr == f_addr && m_axi_arlen == f_len));
     // P4 Fetch goes first: LOAD is taken only when fetch does not ask.
-    p4: assert (!(load_valid_i && load_ready_o && fetch_valid_i) && fetch_ready_o == free);
+    p4: assert (!(load_valid_i && load_ready_o && fetch_valid_i));
     // P5 Nothing is taken after a stop.
-    p5: assert (!(take && stop_i));
+    p5: assert (!(f_take && stop_i));
     // P6 A beat goes to one owner.
     p6: assert (!(fetch_beat_o && load_beat_o) && (fetch_beat_o || load_beat_o) == f_beat);
     // P7 After a stop every beat is taken at once.
@@ -63,7 +64,7 @@
     else if (f_in) begin
       if (f_ends) f_ahead <= f_ahead - 3'd1;
       if (f_ends && f_ahead == 0) {f_in, f_done} <= 2'b01;
-    end else if (take && f_choose && !f_done) begin
+    end else if (f_take && f_choose && !f_done) begin
       f_in <= 1'b1;
       f_is_load <= !fetch_valid_i;
       f_ahead <= f_all - {2'd0, f_ends};
@@ -74,15 +75,18 @@
   always @* if (f_started && rst_ni && f_in && f_ahead == 0) p11: assert (!f_beat || load_beat_o == f_is_load);
 `endif
 
-  // P9 No starvation: LOAD waits only for fetch, for the bus, or for bursts that end.
-  always @* if (f_started && rst_ni)
-    p9: assert (!load_valid_i || load_ready_o || fetch_valid_i || stop_i || f_all == READ_OUTSTANDING || (valid_q && !m_axi_arready));
+  // P9 No starvation: fetch waits only for the bus or for bursts that end, LOAD for fetch too.
+  wire f_waits = stop_i || f_all == READ_OUTSTANDING || (m_axi_arvalid && !m_axi_arready);
+  always @* if (f_started && rst_ni) begin
+    p9: assert (!load_valid_i || load_ready_o || fetch_valid_i || f_waits);
+    p9_fetch: assert (!fetch_valid_i || fetch_ready_o || f_waits);
+  end
 
   reg f_was_take = 1'b0, f_fetch = 1'b0;
   reg [31:0] f_wanted;
   reg [7:0] f_wanted_len;
   always @(posedge clk_i) begin
-    f_was_take <= rst_ni && take;
+    f_was_take <= rst_ni && f_take;
     f_wanted <= window_base_i + (fetch_valid_i ? fetch_offset_i : load_offset_i);
     f_wanted_len <= fetch_valid_i ? {1'b0, fetch_beats_i} - 8'd1 : {2'd0, load_len_i};
   end
