@@ -12,6 +12,9 @@
     assume (!write_i || write_control_i == (write_addr_i == `VTA_REG_CONTROL));
   end
 
+  // What stops the core, and when that has ended the run: with a fault its code is there, and no transfer is on its way.
+  wire f_stops = fault_stop_i || abort_q;
+  wire f_stopped = busy_q && f_stops && (fault_i || !fault_stop_i) && drained_i;
   wire f_control = write_i && write_addr_i == `VTA_REG_CONTROL;
   reg f_was_run = 1'b0, f_was_busy = 1'b0, f_was_soon = 1'b0, f_was_reset = 1'b0, f_was_launch = 1'b0, f_was_done = 1'b0;
   reg f_was_stopped = 1'b0, f_was_abort = 1'b0;
@@ -21,7 +24,7 @@
     f_was_reset <= rst_ni && f_control && write_data_i[1];
     f_was_launch <= rst_ni && f_control && write_data_i[1:0] == 2'b01 && !busy_q;
     f_was_done <= rst_ni && run_o && done_i;
-    f_was_stopped <= rst_ni && stopped;
+    f_was_stopped <= rst_ni && f_stopped;
     f_was_abort <= rst_ni && abort_q;
     f_registers <= {window_base_o, window_bytes_o, program_o, count_o, watchdog_q};
   end
@@ -41,7 +44,7 @@
 
   always @* if (f_started && rst_ni) begin
     // P1 A launch is taken whenever the core is not busy, and makes it busy.
-    p1: assert (!f_was_launch || (busy_q && run_o != stop));
+    p1: assert (!f_was_launch || (busy_q && run_o != f_stops));
     // P2 The core becomes busy by a launch only.
     p2: assert (!busy_q || f_was_busy || f_was_launch);
     p2_copy: assert (busy_q == busy_launch_q);
@@ -67,8 +70,8 @@
         || (write_addr_i[1:0] == 0 && write_addr_i >= `VTA_REG_WINDOW_BASE && write_addr_i <= `VTA_REG_WATCHDOG)));
     // P8 done is set by the end of a program, and only by it.
     p8: assert (!f_was_done || f_was_reset || (done_q && !busy_q));
-    // P9 The core does not run behind a fault, nor behind a reset in its run.
-    p9: assert (!(run_o && (fault_stop_i || abort_q)));
+    // P9 The core runs while it is busy, but not behind a fault, nor behind a reset in its run.
+    p9: assert (run_o == (busy_q && !f_stops));
     // P10 A reset in a run stops the core until its transfers have ended, then leaves nothing: neither busy, done nor fault.
     p10: assert (!(f_was_stopped && f_was_abort) || (!busy_q && !done_q && !abort_q && !fault_stop_i));
     p10_waits: assert (!(f_was_busy && f_was_abort && !f_was_stopped) || (busy_q && abort_q));
@@ -80,6 +83,9 @@
     p12: assert (watchdog_o == (run_o && watchdog_q != 0 && cycles_i >= watchdog_q));
     // P13 What a host may still read is cleared in the cycle before a launch at the latest.
     p13: assert (!f_was_launch || f_was_clear);
+    // P14 A run goes on until its end, or until a fault or a reset has stopped it.
+    p14: assert (!(f_was_busy && f_was_run) || busy_q == !f_was_done);
+    p14_stops: assert (!(f_was_busy && !f_was_run) || busy_q == !f_was_stopped);
   end
   always @* if (f_started && rst_ni) begin
     c1: cover (f_was_stopped && f_was_abort);

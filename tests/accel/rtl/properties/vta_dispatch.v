@@ -19,7 +19,7 @@
   end
 
   // Instructions that were taken out of the fetch buffer, and that went on into a queue or, as FINISH, ended the program.
-  wire f_leaves = go || done_o;
+  wire f_leaves = |push_o || done_o;
   reg [31:0] f_taken = 0, f_gone = 0;
   always @(posedge clk_i)
     if (!rst_ni) {f_taken, f_gone} <= 64'd0;
@@ -27,6 +27,9 @@
       f_taken <= f_taken + {31'd0, insn_pop_o};
       f_gone <= f_gone + {31'd0, f_leaves};
     end
+  // Registers that another instruction may enter, in a core that runs without a fault.
+  wire f_moves_3 = !third_valid_q || f_leaves;
+  wire f_moves_2 = !second_valid_q || f_moves_3;
   wire [1:0] f_held = {1'b0, first_valid_q} + {1'b0, second_valid_q} + {1'b0, third_valid_q};
 
   // One of them, of the solver's choice, by what stands in its SET field; where it is.
@@ -39,8 +42,8 @@
     if (!rst_ni) {f_at, f_over} <= 3'd0;
     else if (f_at == 0) begin
       if (insn_pop_o && f_choose && !f_over) {f_at, f_insn, f_number} <= {2'd1, insn_i, f_taken};
-    end else if (f_at == 1) f_at <= advance_2 ? 2'd2 : 2'd1;
-    else if (f_at == 2) f_at <= advance_3 ? 2'd3 : 2'd2;
+    end else if (f_at == 1) f_at <= f_moves_2 ? 2'd2 : 2'd1;
+    else if (f_at == 2) f_at <= f_moves_3 ? 2'd3 : 2'd2;
     else if (f_leaves) {f_at, f_over} <= 3'b001;
 
   wire f_runs = f_started && rst_ni && f_live;
@@ -60,8 +63,10 @@
     p4: assert ((push_o & full_i) == 0 && (push_o & (push_o - 4'd1)) == 0);
     p4_unit: assert (!third_valid_q || (unit_q & (unit_q - 4'd1)) == 0);
     p4_second: assert (!second_valid_q || (second_unit_q & (second_unit_q - 4'd1)) == 0);
+    p4_some: assert (!third_valid_q || bad_q || (unit_q == 0) == finish_q);
+    p4_second_some: assert (!second_valid_q || second_flaws_q != 0 || (second_unit_q == 0) == second_finish_q);
     // P5 Nothing is taken while the registers hold three instructions that do not move.
-    p5: assert (!insn_pop_o || (insn_valid_i && !(three_q && held)));
+    p5: assert (!insn_pop_o || (insn_valid_i && (f_held != 3 || f_leaves || fault_o || !run_i)));
     // P6 Nothing goes on in a core that does not run, and no faulty instruction does.
     p6: assert (!f_leaves || (run_i && third_valid_q && !bad_q));
     // P7 The program is done only by FINISH, as the last of COUNT instructions, when all is quiet.
@@ -70,6 +75,10 @@
     // P8 A program that goes on behind the last of COUNT instructions has a fault at once.
     p8: assert (f_gone <= count_i && over_q == (f_gone == count_i));
     p8_fault: assert (f_gone != count_i || !run_i || fault_o);
+    // P10 An instruction without a fault waits for room in its queue alone, one in the fetch buffer for a register.
+    p10: assert (!(run_i && third_valid_q && !bad_q && !finish_q && (unit_q & full_i) == 0) || push_o == unit_q);
+    p10_finish: assert (!(run_i && third_valid_q && finish_q && quiet_i && !fault_o) || done_o);
+    p10_taken: assert (!insn_valid_i || insn_pop_o || (f_held == 3 && push_o == 0));
   end
   // P9 A fault names an instruction that is there, or that the program lacks.
   always @* if (f_runs && fault_o) p9: assert (run_i && code_o != `VTA_FAULT_NONE && (third_valid_q || f_gone >= count_i));
@@ -77,5 +86,5 @@
   always @* if (f_runs) begin
     c1: cover (done_o && f_gone == 2);
     c2: cover (fault_o && over_q && f_gone == 2);
-    c3: cover (f_at == 3 && f_held == 3 && held);
+    c3: cover (f_at == 3 && f_held == 3 && |(unit_q & full_i));
   end
