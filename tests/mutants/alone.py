@@ -15,6 +15,8 @@ from enum import Enum
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pyverilog.vparser import ast
+
 from relay_hw.accel.fpga.parts import FlowError
 from relay_hw.accel.sim.bench.runner import BenchError, run_bench
 from relay_hw.accel.sim.rtl_device import Sources
@@ -34,9 +36,14 @@ class Fate(Enum):
 
 
 def mutated(mutant: Mutant) -> str:
-    """The text of the mutant's module with the mutation, for good. Instances begin as they do in the sources."""
+    """The text of the mutant's module with the mutation, for good."""
     tree, found = sites_of(mutant.site.place.module)
     next(site for site in found if site.key == mutant.site.key).apply()
+    return whole_text(tree)
+
+
+def whole_text(tree: ast.ModuleDef) -> str:
+    """A module's tree as a file that is read alone. Instances begin as they do in the sources."""
     text = re.sub(r"^(\s*vta_\w+)\n\s*(?=#\(|[uf]_)", r"\1 ", module_text(tree), flags=re.MULTILINE)
     return INCLUDE + text
 
@@ -75,8 +82,15 @@ def broken_bench(mutant: Mutant, seconds: float) -> str:
 
 
 def broken_property(mutant: Mutant, seconds: float) -> str:
-    """The first task of `make formal` that fails within seconds with the mutant in its module, or an empty text."""
-    module = mutant.site.place.module
+    """The first task of `make formal` that fails within seconds with the mutant in its module, or an empty text.
+
+    Raises FlowError where a task cannot be asked: that is no answer.
+    """
+    return broken_task(mutant.site.place.module, mutated(mutant), seconds)
+
+
+def broken_task(module: str, text: str, seconds: float) -> str:
+    """The first task of `make formal` that fails within seconds with another text of a module, or an empty text."""
     path = PROPERTIES / f"{module}.v"
     if not path.exists():
         return ""
@@ -85,7 +99,7 @@ def broken_property(mutant: Mutant, seconds: float) -> str:
             continue
         with TemporaryDirectory() as folder, TemporaryDirectory() as changed:
             source = Path(changed) / f"{module}.v"
-            source.write_text(mutated(mutant))
+            source.write_text(text)
             try:
                 with at_most(seconds):
                     prove(task, Path(folder), {module: source})
@@ -94,6 +108,7 @@ def broken_property(mutant: Mutant, seconds: float) -> str:
             except ValueError:  # what the properties abstract from is what changes
                 return ""
             except FlowError as error:
-                if "FAILED" in str(error):
-                    return str(task)
+                if "FAILED" not in str(error):
+                    raise
+                return str(task)
     return ""

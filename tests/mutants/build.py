@@ -39,6 +39,8 @@ TOP = "vta_top"
 # Sources without a site are copied as they are.
 INCLUDE = '`include "vta_isa.vh"\n'
 HEAD = "`resetall\n`timescale 1ns / 1ps\n`default_nettype none\n"
+# As the sources end: without it yosys takes a memory in a block for an implicit net, and refuses it.
+TAIL = "`resetall\n"
 # The number of the mutant that is on comes from the command line: none without it.
 CHOOSER = f"""  reg [31:0] {CHOICE}_q;
   initial begin
@@ -202,7 +204,7 @@ def write(shape: str, every: dict[str, tuple[ast.ModuleDef, dict[int, Site]]]) -
 
 def module_text(tree: ast.ModuleDef) -> str:
     """A module's tree as a file."""
-    return f"{HEAD}{verilog(tree)}\n"
+    return f"{HEAD}{verilog(tree)}\n{TAIL}"
 
 
 def with_declarations(text: str, declarations: str) -> str:
