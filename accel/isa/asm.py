@@ -25,7 +25,7 @@ from relay_hw.accel.isa.program import (
     TensorSlot,
     align,
 )
-from relay_hw.accel.isa.records import encode_prm, encode_uops
+from relay_hw.accel.isa.records import encode_cof, encode_prm, encode_uops
 from relay_hw.accel.isa.spec import BY_NAME, INSTRUCTION_BYTES, Instruction
 from relay_hw.accel.isa.stream import encode_instructions
 from relay_hw.support import durable
@@ -40,6 +40,7 @@ MOST_RANDOM = 1 << 26
 # Random values are made so many at a time: each takes eight bytes while it is.
 _CHUNK = 1 << 16
 _U64 = (1 << 64) - 1
+_DIRECTIVES = (".config", ".window", ".section", ".uop", ".prm", ".cof", ".data", ".tensor", ".region", ".word")
 
 
 @dataclass(slots=True)
@@ -129,6 +130,8 @@ def _read_line(source: _Source, words: list[str]) -> None:
             _append(source, encode_uops(**values).tobytes())
         case ".prm":
             _append(source, _read_prm(source, rest))
+        case ".cof":
+            _append(source, _read_cof(source, rest))
         case ".data":
             _append(source, _read_data(source, rest))
         case ".tensor":
@@ -142,8 +145,7 @@ def _read_line(source: _Source, words: list[str]) -> None:
                 raise _Refusal(f"word must fit {8 * INSTRUCTION_BYTES} bits, not {word:#x}")
             _add_code(source, word.to_bytes(INSTRUCTION_BYTES, "little"))
         case _:
-            known = (".config", ".window", ".section", ".uop", ".prm", ".data", ".tensor", ".region", ".word")
-            raise _Refusal(one_of("statement", [*BY_NAME, *known], head))
+            raise _Refusal(one_of("statement", [*BY_NAME, *_DIRECTIVES], head))
 
 
 def _instruction(row: Instruction, words: list[str]) -> bytes:
@@ -252,10 +254,23 @@ def _read_prm(source: _Source, words: list[str]) -> bytes:
     bits = source.config.multiplier_bits if source.config else 31
     defaults = {"bias": 0, "multiplier": 0, "shift": 0, "y_zero": 0, "r_zero": 0, "lanes": lanes}
     values = _integers(".prm", words, defaults)
+    lanes = _lanes(values)
+    return encode_prm(**values, multiplier_bits=bits).tobytes() * lanes
+
+
+def _read_cof(source: _Source, words: list[str]) -> bytes:
+    lanes = source.config.row_lanes if source.config else 0
+    values = _integers(".cof", words, {"gain": 0, "bias": 0, "lanes": max(lanes, 1)})
+    lanes = _lanes(values)
+    return encode_cof(**values).tobytes() * lanes
+
+
+def _lanes(values: dict[str, int]) -> int:
+    """Take out how often a record is there."""
     lanes = values.pop("lanes")
     if not 1 <= lanes <= 1 << 16:
         raise _Refusal(f"lanes must be from 1 to {1 << 16}, not {lanes}")
-    return encode_prm(**values, multiplier_bits=bits).tobytes() * lanes
+    return lanes
 
 
 def _read_data(source: _Source, words: list[str]) -> bytes:

@@ -10,7 +10,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Final, cast
 
@@ -39,6 +39,11 @@ TAPS = 4
 TABLE_RESULTS = 256
 TABLE_RECORDS = TABLE_RESULTS // 2
 TABLE_RECORD_BYTES = 8
+# The row unit takes a quarter of an accumulator entry at a time, as it reads each entry three times.
+ROW_QUARTERS = 4
+COF_RECORD_BYTES = 8
+# Records that a softmax looks up: one for each distance of two int8 numbers.
+EXPONENTIALS = 256
 # Names go into file names, programs and Verilog.
 CONFIG_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]{0,63}")
 
@@ -64,6 +69,7 @@ class AccelConfig:
     out_lanes: int
     multiplier_bits: int
     tables: int
+    cof_depth: int
     axi_data_bits: int
     burst_beats: int
     read_outstanding: int
@@ -176,6 +182,21 @@ class AccelConfig:
         return self.tables * TABLE_RECORDS
 
     @property
+    def row_lanes(self) -> int:
+        """Elements that the row unit takes at a time; 0 where there is none."""
+        return self.block_out // ROW_QUARTERS if self.cof_depth else 0
+
+    @property
+    def row_multipliers(self) -> int:
+        """Multipliers of the row unit's lanes: squares, differences from the mean, standardised elements, gains."""
+        return 4 * self.row_lanes
+
+    @property
+    def cof_bytes(self) -> int:
+        """Bytes of an entry of coefficients: a record for each lane of the row unit."""
+        return self.block_out // ROW_QUARTERS * COF_RECORD_BYTES
+
+    @property
     def acc_bank_depth(self) -> int:
         """Entries of one accumulator bank; bank = entry index // this."""
         return self.acc_depth // self.acc_banks
@@ -191,6 +212,7 @@ class AccelConfig:
             + self.uop_depth * UOP_BYTES
             + self.prm_depth * self.prm_bytes
             + self.tab_depth * TABLE_RECORD_BYTES
+            + self.cof_depth * self.cof_bytes
         )
 
     @property
@@ -206,6 +228,15 @@ class AccelConfig:
     def sizes(self) -> dict[str, int]:
         """Every size by name: all that two configurations can differ in."""
         return {key: getattr(self, key) for key in SIZES}
+
+
+def resized(config: AccelConfig, name: str, sizes: Mapping[str, int]) -> AccelConfig:
+    """`config` with other `sizes`, called `name`; without a row unit where nobody asks for it and an entry of its
+    coefficients would not be whole beats. Raises ConfigError."""
+    bus_bytes = sizes.get("axi_data_bits", config.axi_data_bits) // 8
+    entry = sizes.get("block_out", config.block_out) // ROW_QUARTERS * COF_RECORD_BYTES
+    fits = bus_bytes > 0 and entry % bus_bytes == 0
+    return replace(config, name=name, **{**({} if fits else {"cof_depth": 0}), **sizes})
 
 
 SIZES: Final = tuple(key.name for key in fields(AccelConfig) if key.name != "name")
@@ -295,6 +326,11 @@ def _check(c: AccelConfig) -> None:
     need(c.burst_beats * c.bus_bytes <= 4096, "burst_beats times bus bytes must be at most 4096 (AXI's 4 KiB rule)")
     need(c.bus_bytes <= INSTRUCTION_BYTES, f"axi_data_bits must be at most {INSTRUCTION_BYTES * 8}")
     need(c.prm_bytes % c.bus_bytes == 0, "one parameter entry must be a whole number of beats")
+    if c.cof_depth:
+        power_of_two("cof_depth", EXPONENTIALS, 1 << 16)
+        need(c.cof_bytes % c.bus_bytes == 0, "one entry of coefficients must be a whole number of beats")
+        most = 1 << 16
+        need(c.cof_depth * c.block_out <= most, f"cof_depth must be at most {most // c.block_out}, not {c.cof_depth}")
     need(c.inp_lines >= TAPS, f"inp_depth must be at least {TAPS * c.line_entries} ({TAPS} lines), not {c.inp_depth}")
     need(c.inp_parts <= 65536, f"inp_depth must be at most {65536 // c.entry_parts} (65536 parts), not {c.inp_depth}")
     groups = c.prm_depth * c.block_out // c.out_lanes

@@ -18,7 +18,8 @@ from relay_hw.accel.isa.container import CONTAINER_VERSION, PREFIX_BYTES
 from relay_hw.accel.isa.errors import FaultCode
 from relay_hw.accel.isa.fields import Field, Layout
 from relay_hw.accel.isa.program import SECTION_ALIGN, SectionKind
-from relay_hw.accel.isa.spec import INSTRUCTIONS, ISA_VERSION, PRM, REGISTERS, TAB, UOP, Instruction, Mem
+from relay_hw.accel.isa.registers import REGISTERS
+from relay_hw.accel.isa.spec import COF, INSTRUCTIONS, ISA_VERSION, PRM, TAB, UOP, Instruction, Mem
 from relay_hw.accel.isa.state import depth, element_bytes
 
 MANUAL_PATH = Path(__file__).parent / "ISA.md"
@@ -57,6 +58,9 @@ def manual_text() -> str:
         "## Records of tables",
         manual.TAB_TEXT,
         _fields(TAB),
+        "## Coefficient records",
+        manual.COF_TEXT,
+        _fields(COF),
         "## Arithmetic",
         manual.ARITHMETIC,
         "## Faults",

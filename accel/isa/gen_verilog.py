@@ -15,9 +15,12 @@ from pathlib import Path
 
 from relay_hw.accel.isa.alu import AluOp, verilog_sets
 from relay_hw.accel.isa.config import (
+    COF_RECORD_BYTES,
+    EXPONENTIALS,
     INSTRUCTION_BYTES,
     PRM_LANE_BYTES,
     ROW_BUFFER_BYTES,
+    ROW_QUARTERS,
     SEMAPHORE_MAX,
     SEMAPHORES,
     TABLE_RECORD_BYTES,
@@ -28,12 +31,14 @@ from relay_hw.accel.isa.config import (
 )
 from relay_hw.accel.isa.errors import FaultCode
 from relay_hw.accel.isa.fields import Layout
+from relay_hw.accel.isa.registers import REGISTERS
+from relay_hw.accel.isa.slots import ROW_DRAIN, ROW_LEAST, ROW_STAGES
 from relay_hw.accel.isa.spec import (
+    COF,
     DEVICE_MAGIC,
     INSTRUCTIONS,
     ISA_VERSION,
     PRM,
-    REGISTERS,
     UOP,
     Dst,
     Form,
@@ -42,6 +47,7 @@ from relay_hw.accel.isa.spec import (
     Nibble,
     Op,
     Rounding,
+    RowKind,
 )
 
 HEADER_PATH = Path(__file__).parents[1] / "rtl" / "gen" / "vta_isa.vh"
@@ -56,6 +62,7 @@ _ENUMS: tuple[tuple[str, type[IntEnum], int], ...] = (
     ("GEMMMODE", GemmMode, 2),
     ("NIBBLE", Nibble, 2),
     ("DST", Dst, 2),
+    ("ROWKIND", RowKind, 2),
     ("FAULT", FaultCode, 8),
 )
 
@@ -137,6 +144,12 @@ def _sections() -> Iterator[tuple[str, list[tuple[str, str]]]]:
             ("TABLE_RECORD_BYTES", str(TABLE_RECORD_BYTES)),
             ("ROW_BUFFER_BYTES", str(ROW_BUFFER_BYTES)),
             ("TAPS", str(TAPS)),
+            ("ROW_QUARTERS", str(ROW_QUARTERS)),
+            ("COF_RECORD_BYTES", str(COF_RECORD_BYTES)),
+            ("EXPONENTIALS", str(EXPONENTIALS)),
+            ("ROW_DRAIN", str(ROW_DRAIN)),
+            ("ROW_LEAST", str(ROW_LEAST)),
+            ("ROW_STAGES", str(ROW_STAGES)),
         ],
     )
     for prefix, enum, width in _ENUMS:
@@ -149,6 +162,7 @@ def _sections() -> Iterator[tuple[str, list[tuple[str, str]]]]:
         yield f"Fields of {row.name}", _ranges(row.layout)
     yield "Fields of a micro-op", _ranges(UOP)[:-1]
     yield "Fields of one lane of a parameter entry", _ranges(PRM)[:-1]
+    yield "Fields of a coefficient record", _ranges(COF)[:-1]
     yield "Registers", [(f"REG_{r.name}", f"12'h{r.offset:03x}") for r in REGISTERS]
 
 

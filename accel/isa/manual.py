@@ -11,8 +11,8 @@ from relay_hw.accel.isa.spec import Op
 
 OVERVIEW = """\
 The accelerator reads a program of 256-bit instructions from DRAM and sends each to the queue of its unit: LOAD
-(LOAD and GATHER), COMPUTE (GEMM and ALU), OUTPUT (REQUANT) or STORE. Units run concurrently; program order holds inside
-a unit and nowhere else. What one unit must not do before another is expressed with *semaphores*.
+(LOAD and GATHER), COMPUTE (GEMM and ALU), OUTPUT (REQUANT), STORE or ROW. Units run concurrently; program order holds
+inside a unit and nowhere else. What one unit must not do before another is expressed with *semaphores*.
 
 All numbers are little-endian. DRAM addresses are byte offsets in a *window* that the host sets; nothing outside it
 can be touched. Field positions do not depend on the configuration; what is legal (depths, granules) does."""
@@ -22,7 +22,7 @@ There are {semaphores} counting semaphores of 8 bits, all zero when a program is
 head of a unit's queue starts when every semaphore of its `wait` mask is above zero; it then takes one token from
 each, all at once. When its last effect is visible (last scratchpad write; for STORE the last write response) it
 gives one token to each semaphore of its `set` mask. Units that want the same token at the same time are served in
-the order LOAD, COMPUTE, OUTPUT, STORE. A count that would pass {semaphore_max} is a fault. Tokens that are left
+the order LOAD, COMPUTE, OUTPUT, STORE, ROW. A count that would pass {semaphore_max} is a fault. Tokens that are left
 over at the end are lost.
 
 Rules for programs, which no device needs to check:
@@ -30,8 +30,10 @@ Rules for programs, which no device needs to check:
 - Accesses of different units to one scratchpad entry or DRAM byte, one of them a write, are ordered by tokens.
 - All of `tab` counts as one entry: no REQUANT takes a table while a LOAD writes one.
 - An accumulator bank (entry index / (acc_depth / acc_banks)) has one read and one write port. COMPUTE reads and writes,
-  OUTPUT reads (and writes with `dst=acc`), LOAD writes. Two reads or two writes of one bank in one cycle are the fault
-  ACC_BANK, so units that use a bank alike are kept apart in time by tokens.
+  OUTPUT reads (and writes with `dst=acc`), ROW reads and writes, LOAD writes. Two reads or two writes of one bank in
+  one cycle are the fault ACC_BANK, so units that use a bank alike are kept apart in time by tokens.
+- All of `cof` counts as one entry: no ROW runs while a LOAD writes coefficients.
+- A ROW uses no accumulator entry twice.
 - A queue holds `queue_depth` instructions; one that finds its queue full holds up all instructions behind it. A program
   whose tokens come from behind such an instruction never ends (the watchdog stops it)."""
 
@@ -39,7 +41,8 @@ MEMORIES = """\
 An entry is the unit of scratchpad indices. `inp` holds INP_LANES = BLOCK_IN * WGT_BITS / 8 int8 lanes, `wgt` a tile of
 WGT_BITS-bit weights [BLOCK_OUT][BLOCK_IN] (of 4 bits two to a byte, the earlier one in the low half), `acc` BLOCK_OUT
 int32 lanes, `out` BLOCK_OUT int8 lanes, `uop` one micro-op, `prm` BLOCK_OUT parameter records, `tab` two results of a
-table. Scratchpads keep their content between launches; what they hold after power-on is undefined.
+table, `cof` BLOCK_OUT / 4 coefficient records. Scratchpads keep their content between launches; what they hold after
+power-on is undefined.
 
 Four neighbouring *lines* of `inp` can be read at once: a line is channel_align bytes, line l consists of the entries
 l * E to l * E + E - 1 with E = channel_align / INP_LANES, and lies in RAM l mod 4. Where output blocks are written and
@@ -156,6 +159,38 @@ keep what they held. So a layer's result is the next layer's input without a way
 A table is 256 int8 numbers in 128 records of `tab`, the one for -128 first: any function of one number, at no cycle of
 its own. `table` is at most the number of tables (else ILLEGAL_FIELD). With `still` one vector of the second operand
 serves a whole inner loop.""",
+        Op.ROW: """\
+```
+for r in 0..rows-1:
+    element c = the low 8 bits, signed, of acc[acc_base + r * row_step + c / BLOCK_OUT * entry_step][c mod BLOCK_OUT]
+    replace all elements of the row's entries, those behind `columns` too, by their results as int32
+```
+A row is its first `columns` elements; indices are added modulo 2^16. The last entry may hold more: their results follow
+the same rules, but they count in no sum. `high16(v)` is v shifted left, or cut on the right, until it has 16 bits,
+`bits(v)` the number of bits of v; `>>` rounds half_up.
+```
+softmax: an element counts where its column is below min(visible + r * visible_step, columns)
+    top      = largest element that counts, -128 if none does
+    entry    = cof[cof_base + top - element][c mod (BLOCK_OUT / 4)].gain, unsigned, where the element counts, else 0
+    mantissa = entry mod 4096;  exponent = entry / 4096
+    total    = sum of mantissa << exponent over the row, 1 if that is 0
+    factor   = ((2^32 - 1) / high16(total) * multiplier) / 2^16               # quotients without their fraction
+    result   = clip(mantissa * factor >> max(bits(total) + shift - exponent, 0) + zero_point, -128, 127)
+norms: u = element, of rms_norm element - inp_zero
+    n = columns;  s = sum of u over the row, of rms_norm 0;  q = sum of u * u over the row
+    v    = max(16 * (n * q - s * s) + epsilon, 16)
+    half = (bits(v) + 1) / 2 - 8;  m = v cut by 2 * half bits on the right (shifted left, where that is negative)
+    r    = largest number with r * r * m < 2^46
+    drop = max(half + (bits(n) + 1) / 2 - 11, 0)
+    e    = wrap18(n * u - s >> drop)
+    z    = min(max(e * r >> 11 + half - drop, -131071), 131071)
+    result = clip((z * gain + bias >> shift) + zero_point, -128, 127)
+             # gain and bias of cof[cof_base + c / (BLOCK_OUT / 4)][c mod (BLOCK_OUT / 4)]
+```
+`shift` is from -15 to 15 for softmax and from 0 to 40 for norms (else ILLEGAL_FIELD); the coefficients lie inside `cof`
+(else SRAM_RANGE): a softmax has one entry for each distance from 0 to 255, where each of the unit's lanes finds its own
+copy; of a norm the lanes of an entry belong to neighbouring columns. A configuration with `cof_depth` 0 has no such
+unit (ILLEGAL_OPCODE).""",
         Op.FINISH: """\
 Every program ends with its only FINISH. It takes and gives no tokens.""",
     }
@@ -172,8 +207,12 @@ devices and zero in programs."""
 TAB_TEXT = """\
 A record is 64 bits; 128 of them are a table. Bits that no field covers are ignored by devices and zero in programs."""
 
+COF_TEXT = """\
+A record is 64 bits; an entry of `cof` is BLOCK_OUT / 4 records. Bits that no field covers are ignored by devices and
+zero in programs."""
+
 ARITHMETIC = """\
-- `wrap32(v)`, `wrap9(v)`: the low 32 (9) bits as a two's complement number.
+- `wrap32(v)`, `wrap18(v)`, `wrap9(v)`: the low 32 (18, 9) bits as a two's complement number.
 - GEMM sums int8 products in int32 with wrap-around; since wrapping commutes with adding, no order of summation shows.
 - `round_shift(t, s)`, 0 <= s <= 62, is t / 2^s rounded to an integer (s = 0 changes nothing):
 
@@ -258,6 +297,7 @@ load mem=wgt dram=0x1000 z=16 y=2 y_stride=256 wait=s3,s4 set=s1   ; field=value
                                  ; instructions behind a section of kind resident fill that one
 .uop dst=0 src=1 wgt=2 first=1   ; one micro-op
 .prm bias=0 multiplier=1 shift=0 y_zero=0 r_zero=0 [lanes=BLOCK_OUT]
+.cof gain=0 bias=0 [lanes=BLOCK_OUT / 4]
 .data hex 00ff 1234              ; bytes
 .data i8 1, -2 3                 ; also i16, i32, i64
 .data random seed=7 [low=-128] [high=127] [size=REST]

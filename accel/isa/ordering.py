@@ -10,6 +10,17 @@ from dataclasses import dataclass, field
 from relay_hw.accel.isa.spec import BY_OP, Mem, Op, Unit
 from relay_hw.accel.isa.stream import complete
 
+# The semaphore by which the second unit of a pair waits for the first. STORE shares no memory with COMPUTE and ROW.
+PAIRS = {
+    pair: number
+    for number, pair in enumerate(
+        (giver, taker)
+        for giver in Unit
+        for taker in Unit
+        if giver is not taker and {giver, taker} not in ({Unit.COMPUTE, Unit.STORE}, {Unit.STORE, Unit.ROW})
+    )
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -41,7 +52,8 @@ class OrderedInstruction:
 class TokenBuilder:
     """Instructions in program order; `add` inserts the tokens that order conflicting accesses of different units.
 
-    Each ordered pair of units has a semaphore; its n-th token is given by one instruction and taken by a later one.
+    Each ordered pair of units that share a memory has a semaphore; its n-th token is given by one instruction and taken
+    by a later one.
     """
 
     steps: list[OrderedInstruction] = field(default_factory=list[OrderedInstruction])
@@ -64,7 +76,7 @@ class TokenBuilder:
             if BY_OP[earlier.op].unit is not other:
                 continue
             if any(a.conflicts(b) for a in step.accesses for b in earlier.accesses):
-                semaphore = 1 << (other * 4 + unit)
+                semaphore = 1 << PAIRS[other, unit]
                 earlier.values["set"] |= semaphore
                 step.values["wait"] |= semaphore
                 self.synced[other, unit] = index

@@ -12,7 +12,7 @@ from relay_hw.accel.isa.asm import random_bytes
 from relay_hw.accel.isa.config import TABLE_RECORD_BYTES, TAPS, AccelConfig
 from relay_hw.accel.isa.ordering import Access, TokenBuilder
 from relay_hw.accel.isa.program import Section, SectionKind, align
-from relay_hw.accel.isa.records import encode_prm, encode_uops
+from relay_hw.accel.isa.records import encode_cof, encode_prm, encode_uops
 from relay_hw.accel.isa.spec import Form, GemmMode, Mem, Op, Rounding
 from relay_hw.accel.isa.state import depth, element_bytes
 
@@ -36,7 +36,7 @@ class ProgramFrame:
             mem: min(depth(config, mem), max(least, 512 // element_bytes(config, mem)))
             for mem, least in smallest.items()
         }
-        self.entries[Mem.TAB] = config.tab_depth
+        self.entries[Mem.TAB], self.entries[Mem.COF] = config.tab_depth, config.cof_depth
         self.bank_entries = min(config.acc_bank_depth, max(16, 512 // config.acc_bytes))
         # Micro-ops fit every mode: sources start output blocks, weights are masks of taps too.
         self.sources = range(0, 8, config.block_parts)
@@ -48,8 +48,9 @@ class ProgramFrame:
         """Fill what is used of every scratchpad."""
         c = self.config
         filled = ((Mem.UOP, "uops"), (Mem.PRM, "prm"), (Mem.WGT, "weights"), (Mem.INP, "input"), (Mem.TAB, "tables"))
-        for mem, name in filled[: 5 if c.tables else 4]:
-            self._load_all(mem, 0, self.entries[mem], self.find(name).offset)
+        for mem, name in (*filled, (Mem.COF, "coefficients")):
+            if self.entries[mem]:
+                self._load_all(mem, 0, self.entries[mem], self.find(name).offset)
         for bank in range(c.acc_banks):
             size = self.bank_entries * c.acc_bytes
             self._load_all(Mem.ACC, bank * c.acc_bank_depth, self.bank_entries, self.find("input").offset + bank * size)
@@ -85,13 +86,13 @@ class ProgramFrame:
         """Entries that an instruction writes."""
         if mem is Mem.ACC:
             return self.bank(begin // self.config.acc_bank_depth)
-        if mem is Mem.TAB:
-            return self.tables(True)
+        if mem in (Mem.TAB, Mem.COF):
+            return self.whole(mem, True)
         return Access(mem, begin, begin + entries, True)
 
-    def tables(self, writes: bool) -> Access:
-        """All tables: none is read while any of them is written."""
-        return Access(Mem.TAB, 0, self.config.tab_depth, writes)
+    def whole(self, mem: Mem, writes: bool) -> Access:
+        """All tables, or all coefficients: none is read while any of them is written."""
+        return Access(mem, 0, self.entries[mem], writes)
 
     def _lay_out(self) -> None:
         c, rng = self.config, self.rng
@@ -113,6 +114,8 @@ class ProgramFrame:
         self._section("weights", SectionKind.WEIGHTS, weights, random_bytes(rng.randrange(1 << 30), weights))
         tables = max(2048, c.tab_depth * TABLE_RECORD_BYTES)
         self._section("tables", SectionKind.CONSTANTS, tables, random_bytes(rng.randrange(1 << 30), tables))
+        coefficients = self._coefficients()
+        self._section("coefficients", SectionKind.CONSTANTS, len(coefficients), coefficients)
         self._section("input", SectionKind.INPUT, data, random_bytes(rng.randrange(1 << 30), data))
         self._section("middle", SectionKind.OUTPUT, 2048, None)
         self._section("result", SectionKind.OUTPUT, 2 * c.acc_banks * self._bank_out_bytes(), None)
@@ -130,6 +133,13 @@ class ProgramFrame:
             [rng.randrange(-128, 128) for _ in range(lanes)],
             c.multiplier_bits,
         ).tobytes()
+
+    def _coefficients(self) -> bytes:
+        """Gains and biases of any size; a softmax reads them as exponentials."""
+        rng, records = self.rng, max(self.config.cof_depth * self.config.row_lanes, 4)
+        gains = [rng.choice([rng.randrange(-(1 << 15), 1 << 15), rng.randrange(2000)]) for _ in range(records)]
+        biases = [rng.choice([0, rng.randrange(-(1 << 31), 1 << 31), rng.randrange(1 << 16)]) for _ in range(records)]
+        return encode_cof(gains, biases).tobytes()
 
     def _section(self, name: str, kind: SectionKind, size: int, data: bytes | None) -> None:
         begin = self.sections[-1].end if self.sections else 0

@@ -13,8 +13,8 @@ from relay_hw.accel.isa.config import TAPS, AccelConfig
 from relay_hw.accel.isa.ordering import Access
 from relay_hw.accel.isa.program import Program, Section, WindowPlan, align
 from relay_hw.accel.isa.randframe import DRAM, UOP_DST, ProgramFrame
-from relay_hw.accel.isa.rules import dram_extent
-from relay_hw.accel.isa.spec import TWO_OPERANDS, Dst, Form, GemmMode, Mem, Nibble, Op
+from relay_hw.accel.isa.rules import dram_extent, row_coefficients
+from relay_hw.accel.isa.spec import TWO_OPERANDS, Dst, Form, GemmMode, Mem, Nibble, Op, RowKind
 from relay_hw.accel.isa.state import element_bytes
 
 Pads = tuple[int, int, int, int]
@@ -37,8 +37,9 @@ class _Generator(ProgramFrame):
 
     def program(self, size: int) -> Program:
         self.prologue()
-        kinds = [self._load, self._gather, self._gemm, self._alu, self._requant, self._store, self._race]
-        for kind in self.rng.choices(kinds, weights=[12, 8, 16, 10, 12, 8, 1], k=size):
+        kinds = [self._load, self._gather, self._gemm, self._alu, self._requant, self._store, self._race, self._row]
+        weights = [12, 8, 16, 10, 12, 8, 1, 8 if self.config.cof_depth else 0]
+        for kind in self.rng.choices(kinds, weights=weights, k=size):
             kind()
         self.epilogue()
         self.builder.add(Op.FINISH, {}, [])
@@ -60,8 +61,8 @@ class _Generator(ProgramFrame):
     def _load(self, mem: Mem | None = None) -> None:
         c, rng = self.config, self.rng
         if mem is None:
-            mems = [Mem.INP, Mem.INP, Mem.WGT, Mem.ACC, Mem.ACC, Mem.UOP, Mem.PRM, Mem.TAB]
-            mem = rng.choice(mems if c.tables else mems[:-1])
+            mems = [Mem.INP, Mem.INP, Mem.WGT, Mem.WGT, Mem.ACC, Mem.ACC, Mem.UOP, Mem.PRM, Mem.TAB, Mem.COF]
+            mem = rng.choice([mem for mem in mems if mem is Mem.ACC or self.entries[mem]])
         if mem is Mem.INP and rng.randrange(2):
             self._load_planes()
             return
@@ -71,7 +72,7 @@ class _Generator(ProgramFrame):
         widening = {Mem.ACC: 4, Mem.WGT: 2}
         expand = rng.randrange(2) if mem in widening else 0
         names = {Mem.INP: ["input", "middle"], Mem.ACC: ["input", "middle"], Mem.WGT: ["weights", "input"]}
-        names |= {Mem.UOP: ["uops"], Mem.PRM: ["prm"], Mem.TAB: ["tables"]}
+        names |= {Mem.UOP: ["uops"], Mem.PRM: ["prm"], Mem.TAB: ["tables"], Mem.COF: ["coefficients", "input"]}
         section = self.find(rng.choice(names[mem]))
         begin, end = 0, self.bank_entries if mem is Mem.ACC else self.entries[mem]
         pads = mem is not Mem.UOP or rng.randrange(2) == 0
@@ -306,7 +307,7 @@ class _Generator(ProgramFrame):
         accesses.append(self._place(v, "acc_base", bank))
         if c.tables and rng.randrange(3) == 0:
             v["table"] = rng.randrange(1, c.tables + 1)
-            accesses.append(self.tables(False))
+            accesses.append(self.whole(Mem.TAB, False))
         v["dst"] = rng.choice([Dst.OUT, Dst.OUT, Dst.INP, Dst.ACC]) if dst is None else dst
         accesses.append(self._requant_target(v))
         self.builder.add(Op.REQUANT, v, accesses)
@@ -323,3 +324,34 @@ class _Generator(ProgramFrame):
         begin, end = self._walk(v, keys, c.block_parts, (last - first) * c.entry_parts, c.block_parts)
         v["dst_base"] += first * c.entry_parts
         return Access(Mem.INP, first + begin // c.entry_parts, first - (-end // c.entry_parts), True)
+
+    def _row(self) -> None:
+        """Rows behind one another, interleaved or with gaps, first to last or back."""
+        c, rng = self.config, self.rng
+        bank, room = rng.randrange(c.acc_banks), self.bank_entries
+        count = rng.choice([1, 1, 2, rng.randrange(1, room + 1)])
+        rows = rng.randrange(1, min(room // count, 6) + 1)
+        gap = rng.randrange(1, max(1, room // (rows * count)) + 1)
+        # Steps of a row and of an entry: rows that lie one behind the other, or entry by entry in turn.
+        steps = [gap * count, gap] if rng.randrange(2) else [gap, gap * rows]
+        trips = [rows, count]
+        base = rng.randrange(room - (steps[0] * (rows - 1) + steps[1] * (count - 1)))
+        for side in range(2):
+            if rng.randrange(3) == 0:
+                base, steps[side] = base + steps[side] * (trips[side] - 1), -steps[side]
+        kind = rng.choice(list(RowKind))
+        columns = count * c.block_out - rng.choice([0, 0, rng.randrange(c.block_out)])
+        v = {"kind": kind, "rows": rows, "columns": columns, "acc_base": base + bank * c.acc_bank_depth}
+        v |= {"row_step": steps[0] & 0xFFFF, "entry_step": steps[1] & 0xFFFF}
+        v["cof_base"] = rng.randrange(c.cof_depth - row_coefficients(c, v) + 1)
+        v |= {"zero_point": rng.choice([0, rng.randrange(-128, 128)]), "inp_zero": rng.randrange(-128, 128)}
+        if kind is RowKind.SOFTMAX:
+            v |= {
+                "visible": rng.choice([0xFFFF, columns, rng.randrange(columns + 1)]),
+                "visible_step": rng.randrange(2),
+            }
+            v |= {"shift": rng.choice([7, 8, rng.randrange(-15, 16)]), "multiplier": rng.randrange(1 << 16)}
+        else:
+            v |= {"shift": rng.choice([12, 14, 16, 18, rng.randrange(41)])}
+            v |= {"epsilon_low": rng.choice([0, rng.randrange(1 << 32)]), "epsilon_high": rng.choice([0, 0, 1, 65535])}
+        self.builder.add(Op.ROW, v, [self.bank(bank), self.whole(Mem.COF, False)])

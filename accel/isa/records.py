@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from relay_hw.accel.isa.config import TABLE_RESULTS
 from relay_hw.accel.isa.errors import EncodeError
 from relay_hw.accel.isa.fields import Field, Layout
-from relay_hw.accel.isa.spec import PRM, TAB, UOP
+from relay_hw.accel.isa.spec import COF, PRM, TAB, UOP
 
 Bytes = NDArray[np.uint8]
 
@@ -65,6 +65,24 @@ def decode_tables(data: Bytes) -> NDArray[np.int8]:
     """Tables, int8 [n, 256], from uint8 [n * 1024]."""
     columns = _unpack(TAB, data)
     return np.stack([columns["even"], columns["odd"]], axis=1).astype(np.int8).reshape(-1, TABLE_RESULTS)
+
+
+def encode_cof(gain: ArrayLike, bias: ArrayLike) -> Bytes:
+    """uint8 [columns * 8] of coefficients of a norm's columns; integers of one shape or scalars.
+
+    An entry of the coefficient memory is BLOCK_OUT / 4 columns; those behind a row's last column are zero.
+    """
+    return _pack(COF, {"gain": gain, "bias": bias})
+
+
+def encode_exponentials(table: NDArray[np.uint16], lanes: int) -> Bytes:
+    """uint8 [256 * lanes * 8] of a softmax's table, uint16 [256], once for each of the row unit's `lanes`."""
+    return _pack(COF, {"gain": np.repeat(table.view(np.int16), lanes), "bias": 0})
+
+
+def decode_cof(data: Bytes) -> dict[str, NDArray[np.int64]]:
+    """Fields of coefficients, int64 [columns] each, from uint8 [columns * 8]."""
+    return _unpack(COF, data)
 
 
 def _pack(layout: Layout, values: Mapping[str, ArrayLike]) -> Bytes:

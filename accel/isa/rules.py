@@ -7,10 +7,10 @@ loops, and the DRAM window, are found while an instruction runs.
 from __future__ import annotations
 
 from relay_hw.accel.isa.alu import AluOp, is_legal
-from relay_hw.accel.isa.config import ROW_BUFFER_BYTES, TAPS, AccelConfig
+from relay_hw.accel.isa.config import EXPONENTIALS, ROW_BUFFER_BYTES, ROW_QUARTERS, TAPS, AccelConfig
 from relay_hw.accel.isa.errors import Fault, FaultCode
 from relay_hw.accel.isa.loops import Values
-from relay_hw.accel.isa.spec import GemmMode, Mem, Nibble, Op
+from relay_hw.accel.isa.spec import GemmMode, Mem, Nibble, Op, RowKind
 from relay_hw.accel.isa.state import element_bytes, scratch_bytes
 
 
@@ -41,6 +41,8 @@ def check_instruction(config: AccelConfig, op: Op, v: Values, index: int) -> Non
                 raise Fault(FaultCode.ILLEGAL_FIELD, index, what)
         case Op.GATHER:
             _check_gather(config, v, index)
+        case Op.ROW:
+            _check_row(config, v, index)
         case Op.FINISH:
             pass
 
@@ -82,7 +84,7 @@ def dram_extent(config: AccelConfig, op: Op, v: Values) -> int:
             run = (v["x"] - 1) * v["x_stride"] + dram_granules(config, v) * config.granule_bytes
         case Op.GATHER:
             run = gather_fetch_bytes(config, v)
-        case Op.GEMM | Op.ALU | Op.REQUANT | Op.FINISH:
+        case Op.GEMM | Op.ALU | Op.REQUANT | Op.FINISH | Op.ROW:
             return 0
     return (v["y"] - 1) * v["y_stride"] + run
 
@@ -101,6 +103,36 @@ def gather_fetch_bytes(config: AccelConfig, v: Values) -> int:
 def gather_rows(v: Values) -> int:
     """Rows of vectors that GATHER writes, padding included."""
     return v["y_pad_0"] + v["y"] + v["y_pad_1"]
+
+
+def row_entries(config: AccelConfig, columns: int) -> int:
+    """Accumulator entries of a row of so many elements."""
+    return -(-columns // config.block_out)
+
+
+def row_coefficients(config: AccelConfig, v: Values) -> int:
+    """Entries of COF that ROW reads: a softmax looks up all exponentials, a norm has a record for each column."""
+    if v["kind"] == RowKind.SOFTMAX:
+        return EXPONENTIALS
+    return ROW_QUARTERS * row_entries(config, v["columns"])
+
+
+def check_opcode(config: AccelConfig, opcode: int, index: int) -> None:
+    """Raise Fault where there is no such unit, whatever else the word says."""
+    if opcode == Op.ROW and not config.cof_depth:
+        raise Fault(FaultCode.ILLEGAL_OPCODE, index, "row must be for a configuration with the row unit")
+
+
+def _check_row(config: AccelConfig, v: Values, index: int) -> None:
+    check_opcode(config, Op.ROW, index)
+    low, high = (-15, 15) if v["kind"] == RowKind.SOFTMAX else (0, 40)
+    if not low <= v["shift"] <= high:
+        kind = RowKind(v["kind"]).name.lower()
+        what = f"row.shift must be from {low} to {high} for {kind}, not {v['shift']}"
+        raise Fault(FaultCode.ILLEGAL_FIELD, index, what)
+    end = v["cof_base"] + row_coefficients(config, v)
+    if end > config.cof_depth:
+        raise Fault(FaultCode.SRAM_RANGE, index, f"cof entry {end - 1} is outside {config.cof_depth}")
 
 
 def _check_gather(config: AccelConfig, v: Values, index: int) -> None:

@@ -26,6 +26,7 @@ from relay_hw.accel.isa.loops import (
     with_second_steps,
 )
 from relay_hw.accel.isa.records import MAX_SHIFT
+from relay_hw.accel.isa.rows import row
 from relay_hw.accel.isa.rules import check_instruction
 from relay_hw.accel.isa.spec import TWO_OPERANDS, Dst, Form, Mem, Op, Rounding
 from relay_hw.accel.isa.state import AccelState
@@ -61,6 +62,7 @@ SEMANTICS: Mapping[Op, Callable[[AccelState, Values, int], None]] = MappingProxy
         Op.REQUANT: requant,
         Op.FINISH: finish,
         Op.GATHER: gather,
+        Op.ROW: row,
     }
 )
 

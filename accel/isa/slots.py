@@ -1,4 +1,4 @@
-"""Slots: the cycles for which an instruction occupies the first stage of COMPUTE or OUTPUT without any stall.
+"""Slots: the cycles for which an instruction occupies the first stage of COMPUTE, OUTPUT or ROW without any stall.
 
 In: a configuration and decoded fields. Out: slots of one micro-op, of one vector, of an instruction.
 """
@@ -12,7 +12,8 @@ from types import MappingProxyType
 from typing_extensions import assert_never
 
 from relay_hw.accel.isa.alu import ALU_OPS, AluOp, Control
-from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.config import ROW_QUARTERS, AccelConfig
+from relay_hw.accel.isa.rules import row_entries
 from relay_hw.accel.isa.spec import Form, Op
 
 
@@ -57,6 +58,19 @@ VECTOR_SLOTS: Mapping[Form, Slots] = MappingProxyType(
 )
 
 
+# Of a round of ROW: one for each quarter of a row's entries, and those in which its last quarters leave the stages;
+# at least as many as an inverse takes. A row takes part in one round for its maximum, one for its sums, one for their
+# inverse and one for its results, while other rows are in the other stages.
+ROW_DRAIN = 16
+ROW_LEAST = 48
+ROW_STAGES = 4
+
+
+def row_round_slots(config: AccelConfig, columns: int) -> int:
+    """Slots of one round of ROW."""
+    return max(ROW_QUARTERS * row_entries(config, columns) + ROW_DRAIN, ROW_LEAST)
+
+
 def lane_groups(config: AccelConfig) -> int:
     """G: groups of lanes in which the output stage, and MUL, take a vector."""
     return config.block_out // config.out_lanes
@@ -86,6 +100,8 @@ def instruction_slots(config: AccelConfig, op: Op, values: Mapping[str, int], uo
             return values["iter_out"] * values["iter_in"] * uops * uop_slots(config, op, values)
         case Op.REQUANT:
             return values["iter_out"] * values["iter_in"] * vector_slots(config, Form(values["form"]))
+        case Op.ROW:
+            return (values["rows"] + ROW_STAGES - 1) * row_round_slots(config, values["columns"])
         case Op.LOAD | Op.STORE | Op.GATHER | Op.FINISH:
             return 0
         case _:

@@ -1,4 +1,4 @@
-"""The instruction set: one table of instructions, micro-ops, parameter records and registers.
+"""The instruction set: one table of instructions, micro-ops and records; `registers.py` has the registers.
 
 Everything else is derived from it: encoder, decoder, assembler, disassembler, Verilog header, ISA.md, random
 programs. An instruction is 256 bits, eight little-endian 32-bit words. Field positions do not depend on the
@@ -15,7 +15,7 @@ from relay_hw.accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES
 from relay_hw.accel.isa.errors import EncodeError, FaultCode
 from relay_hw.accel.isa.fields import Field, Layout
 
-ISA_VERSION = 5
+ISA_VERSION = 6
 DEVICE_MAGIC = 0x57484C52  # "RLHW" in memory order
 
 
@@ -29,6 +29,7 @@ class Op(IntEnum):
     REQUANT = 5
     FINISH = 6
     GATHER = 7
+    ROW = 8
 
 
 class Unit(IntEnum):
@@ -38,6 +39,7 @@ class Unit(IntEnum):
     COMPUTE = 1
     OUTPUT = 2
     STORE = 3
+    ROW = 4
 
 
 class Mem(IntEnum):
@@ -50,6 +52,7 @@ class Mem(IntEnum):
     UOP = 4
     PRM = 5
     TAB = 6
+    COF = 7
 
 
 class Rounding(IntEnum):
@@ -100,6 +103,14 @@ class Dst(IntEnum):
     OUT = 0
     ACC = 1
     INP = 2
+
+
+class RowKind(IntEnum):
+    """What ROW makes of a row."""
+
+    SOFTMAX = 0
+    LAYER_NORM = 1
+    RMS_NORM = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,7 +325,35 @@ GATHER = Instruction(
     "Copies overlapping windows of y rows of bytes to inp, one part of a vector each: an image unfolded for GEMM.",
 )
 
-INSTRUCTIONS: tuple[Instruction, ...] = (LOAD, STORE, GEMM, ALU, REQUANT, FINISH, GATHER)
+ROW = Instruction(
+    Op.ROW,
+    Unit.ROW,
+    Layout(
+        "row",
+        INSTRUCTION_BYTES * 8,
+        _COMMON
+        + (
+            Field("kind", _w(0, 8), 2, "softmax, layer norm or RMS norm", enum=RowKind),
+            Field("zero_point", _w(0, 16), 8, "added last", signed=True),
+            Field("inp_zero", _w(0, 24), 8, "rms_norm: taken off every element first", signed=True),
+            Field("rows", _w(2), 16, "rows", minimum=1),
+            Field("columns", _w(2, 16), 16, "elements of a row, the first ones of its entries", minimum=1),
+            Field("acc_base", _w(3), 16, "first accumulator entry of the first row"),
+            Field("cof_base", _w(3, 16), 16, "first entry of coefficients"),
+            Field("row_step", _w(4), 16, "accumulator step from one row to the next"),
+            Field("entry_step", _w(4, 16), 16, "accumulator step from one entry of a row to the next"),
+            Field("visible", _w(5), 16, "softmax: columns that count in the first row"),
+            Field("visible_step", _w(5, 16), 1, "softmax: each row counts one column more than the row before"),
+            Field("shift", _w(5, 24), 7, "softmax: -15 to 15, norms: 0 to 40: last right shift", signed=True),
+            Field("epsilon_low", _w(6), 32, "norms: low bits of what is added to the variance"),
+            Field("epsilon_high", _w(7), 16, "norms: bits 47 to 32 of it"),
+            Field("multiplier", _w(7, 16), 16, "softmax: times the inverse of the sum"),
+        ),
+    ),
+    "Softmax or a norm of rows of int8 numbers in the accumulators, in place.",
+)
+
+INSTRUCTIONS: tuple[Instruction, ...] = (LOAD, STORE, GEMM, ALU, REQUANT, FINISH, GATHER, ROW)
 BY_OP: dict[Op, Instruction] = {row.op: row for row in INSTRUCTIONS}
 BY_NAME: dict[str, Instruction] = {row.name: row for row in INSTRUCTIONS}
 
@@ -353,49 +392,15 @@ TAB = Layout(
     ),
 )
 
-
-@dataclass(frozen=True, slots=True)
-class Register:
-    """One 32-bit register of the AXI4-Lite block at byte `offset`. `access`: ro, rw or wo."""
-
-    name: str
-    offset: int
-    access: str
-    doc: str
-
-
-REGISTERS: tuple[Register, ...] = (
-    Register("MAGIC", 0x00, "ro", "0x57484C52"),
-    Register("VERSION", 0x04, "ro", "version of the instruction set"),
-    Register("CONFIG_HASH", 0x08, "ro", "hash of the configuration's sizes"),
-    Register("CONTROL", 0x0C, "wo", "bit 0 launches the program, bit 1 resets the core (no scratchpad); see Faults"),
-    Register("STATUS", 0x10, "ro", "bit 0 busy, bit 1 done, bit 2 fault, bits 15:8 fault code"),
-    Register("FAULT_INDEX", 0x14, "ro", "index of the instruction that faulted"),
-    Register("WINDOW_BASE", 0x18, "rw", "bus address of the window's first byte; 4 KiB aligned"),
-    Register("WINDOW_BYTES", 0x1C, "rw", "size of the window; DMA outside it is a fault"),
-    Register("PROGRAM", 0x20, "rw", "byte offset of the first instruction in the window; a multiple of 32"),
-    Register("COUNT", 0x24, "rw", "number of instructions"),
-    Register("WATCHDOG", 0x28, "rw", "fault when a launch takes more cycles than this; 0 turns it off"),
-    Register("CYCLES", 0x40, "ro", "cycles from launch to done"),
-    Register("LOAD_BUSY", 0x44, "ro", "cycles in which the load unit has an instruction in progress"),
-    Register("LOAD_TOKEN", 0x48, "ro", "cycles in which the load unit's next instruction waits for tokens"),
-    Register("LOAD_MEMORY", 0x4C, "ro", "cycles in which the load unit has data outstanding and receives none"),
-    Register("COMPUTE_BUSY", 0x50, "ro", "cycles in which the compute unit issues a micro-op or drains"),
-    Register("COMPUTE_TOKEN", 0x54, "ro", "cycles in which the compute unit's next instruction waits for tokens"),
-    Register("OUTPUT_BUSY", 0x58, "ro", "cycles in which the output stage has an instruction in progress"),
-    Register("OUTPUT_TOKEN", 0x5C, "ro", "cycles in which the output stage's next instruction waits for tokens"),
-    Register("STORE_BUSY", 0x60, "ro", "cycles in which the store unit has an instruction in progress"),
-    Register("STORE_TOKEN", 0x64, "ro", "cycles in which the store unit's next instruction waits for tokens"),
-    Register("STORE_MEMORY", 0x68, "ro", "cycles in which the store unit waits for the bus or for responses"),
-    Register("GEMM_UOPS", 0x6C, "ro", "micro-ops of GEMM issued; times the block sizes: multiply-accumulates"),
-    Register("ALU_UOPS", 0x70, "ro", "micro-ops of ALU issued"),
-    Register("OUTPUT_VECTORS", 0x74, "ro", "vectors that the output stage wrote"),
-    Register("FETCH_BYTES", 0x78, "ro", "bytes of instructions read"),
-    Register("READ_BYTES", 0x7C, "ro", "bytes read by LOAD"),
-    Register("WRITE_BYTES", 0x80, "ro", "bytes written by STORE"),
-    Register("INSTRUCTIONS", 0x84, "ro", "instructions dispatched"),
+# What ROW multiplies or looks up: of a column, or of a distance from a row's maximum.
+COF = Layout(
+    "cof",
+    64,
+    (
+        Field("gain", 0, 16, "norms: times the standardised element; softmax: 16 bits of an exponential", signed=True),
+        Field("bias", 32, 32, "norms: added to that product", signed=True),
+    ),
 )
-REGISTER: dict[str, Register] = {register.name: register for register in REGISTERS}
 
 
 def encode(op: Op, values: dict[str, int]) -> int:

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.accel.isa.config import SEMAPHORES, TABLE_RECORD_BYTES, TABLE_RESULTS, UOP_BYTES, AccelConfig
+from relay_hw.accel.isa.config import (
+    ROW_QUARTERS,
+    SEMAPHORES,
+    TABLE_RECORD_BYTES,
+    TABLE_RESULTS,
+    UOP_BYTES,
+    AccelConfig,
+)
 from relay_hw.accel.isa.spec import Mem
 
 
@@ -17,7 +24,7 @@ class AccelState:
 
     inp: int8 [inp_depth, inp_lanes]; wgt: int8 [wgt_depth, block_out, bytes of block_in weights];
     acc: int32 [acc_depth, block_out]; out: int8 [out_depth, block_out]; uop: uint64 [uop_depth];
-    prm: int32 [prm_depth, block_out, 4]; tab: int8 [tables, 256], a copy.
+    prm: int32 [prm_depth, block_out, 4]; tab: int8 [tables, 256], a copy; cof: uint64 [cof_depth, block_out / 4].
     Scratchpads keep their content between launches; semaphores start every launch at zero.
     """
 
@@ -65,6 +72,10 @@ class AccelState:
         records = self.scratch[Mem.TAB].view(np.int8).reshape(-1, TABLE_RECORD_BYTES)
         return records[:, :2].reshape(-1, TABLE_RESULTS)
 
+    @property
+    def cof(self) -> NDArray[np.uint64]:
+        return self.scratch[Mem.COF].view(np.uint64).reshape(-1, self.config.block_out // ROW_QUARTERS)
+
 
 def element_bytes(config: AccelConfig, mem: Mem) -> int:
     """Bytes of one entry of a scratchpad."""
@@ -83,6 +94,8 @@ def element_bytes(config: AccelConfig, mem: Mem) -> int:
             return config.prm_bytes
         case Mem.TAB:
             return TABLE_RECORD_BYTES
+        case Mem.COF:
+            return config.cof_bytes
 
 
 def depth(config: AccelConfig, mem: Mem) -> int:
@@ -102,6 +115,8 @@ def depth(config: AccelConfig, mem: Mem) -> int:
             return config.prm_depth
         case Mem.TAB:
             return config.tab_depth
+        case Mem.COF:
+            return config.cof_depth
 
 
 def scratch_bytes(config: AccelConfig, mem: Mem) -> int:

@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from relay_hw.accel.isa.config import AccelConfig
+from tests.accel.isa.oracle_rows import SOFTMAX, RowFields, Seen, norm_row, softmax_row
 
-LOAD, STORE, GEMM, ALU, REQUANT, FINISH, GATHER = 1, 2, 3, 4, 5, 6, 7
-UNIT = {LOAD: "load", GATHER: "load", STORE: "store", GEMM: "compute", ALU: "compute", REQUANT: "output"}
-INP, WGT, ACC, OUT, UOP, PRM, TAB = range(7)
+LOAD, STORE, GEMM, ALU, REQUANT, FINISH, GATHER, ROW = 1, 2, 3, 4, 5, 6, 7, 8
+UNIT = {LOAD: "load", GATHER: "load", STORE: "store", GEMM: "compute", ALU: "compute", REQUANT: "output", ROW: "row"}
+INP, WGT, ACC, OUT, UOP, PRM, TAB, COF = range(8)
 HALF_UP, HALF_EVEN, HALF_AWAY, FLOOR = range(4)
 
 
@@ -70,6 +71,7 @@ class Oracle:
             UOP: 8,
             PRM: 16 * c.block_out,
             TAB: 8,
+            COF: 2 * c.block_out,
         }
         self.depth = {
             INP: c.inp_depth,
@@ -79,6 +81,7 @@ class Oracle:
             UOP: c.uop_depth,
             PRM: c.prm_depth,
             TAB: 128 * c.tables,
+            COF: c.cof_depth,
         }
         self.mem = {m: bytearray(self.size[m] * self.depth[m]) for m in self.size}
         self.bus = c.axi_data_bits // 8
@@ -131,6 +134,8 @@ class Oracle:
                 self.requant(index, word)
             case 7:
                 self.gather(index, word)
+            case 8:
+                self.row(index, word, Seen())
 
     def entry(self, index: int, mem: int, number: int) -> int:
         """First byte of an entry."""
@@ -423,3 +428,39 @@ class Oracle:
             scaled = signed(value - signed(record >> 72, 8), 9) * multiplier
             product = scaled + other * signed(bias, bits) if form == 1 else signed(scaled, 32) * other
         return rounded(product, shift, rounding) + zero_point
+
+    def row(self, index: int, w: Word, seen: Seen) -> None:
+        lanes, kind, shift = self.config.block_out, w.at(0, 8, 2), signed(w.at(5, 24, 7), 7)
+        rows, columns, cof_base = w.at(2), w.at(2, 16), w.at(3, 16)
+        if not self.config.cof_depth:
+            raise OracleFault("ILLEGAL_OPCODE", index)
+        if not (-15 <= shift <= 15 if kind == SOFTMAX else 0 <= shift <= 40):
+            raise OracleFault("ILLEGAL_FIELD", index)
+        count = -(-columns // lanes)
+        if cof_base + (256 if kind == SOFTMAX else 4 * count) > self.config.cof_depth:
+            raise OracleFault("SRAM_RANGE", index)
+        zero_point, inp_zero = signed(w.at(0, 16, 8), 8), signed(w.at(0, 24, 8), 8)
+        epsilon = w.at(6, 0, 32) + (w.at(7) << 32)
+        f = RowFields(kind, columns, zero_point, inp_zero, shift, epsilon, w.at(7, 16))
+        places = [[(w.at(3) + r * w.at(4) + e * w.at(4, 16)) & 0xFFFF for e in range(count)] for r in range(rows)]
+        for entries in places:
+            for entry in entries:
+                self.entry(index, ACC, entry)
+        for r, entries in enumerate(places):
+            elements = [signed(self.lane(index, ACC, entry, k, 4), 8) for entry in entries for k in range(lanes)]
+            if kind == SOFTMAX:
+                limit = w.at(5) + r * w.at(5, 16, 1)
+                table = [[self.coefficient(cof_base + d, k)[0] & 0xFFFF for d in range(256)] for k in range(lanes // 4)]
+                results = softmax_row(f, elements, table, limit, seen)
+            else:
+                at = [divmod(c, lanes // 4) for c in range(count * lanes)]
+                gains, biases = zip(*(self.coefficient(cof_base + e, k) for e, k in at), strict=True)
+                results = norm_row(f, elements, gains, biases, seen)
+            for e, entry in enumerate(entries):
+                self.put(index, ACC, entry, results[e * lanes : (e + 1) * lanes], 4)
+
+    def coefficient(self, entry: int, lane: int) -> tuple[int, int]:
+        """Gain and bias of a record."""
+        begin = entry * self.size[COF] + 8 * lane
+        record = int.from_bytes(self.mem[COF][begin : begin + 8], "little")
+        return signed(record, 16), signed(record >> 32, 32)

@@ -66,7 +66,7 @@ def oracle_run(program: Program, config: AccelConfig) -> Expected:
     for section in program.sections:
         if section.data is not None:
             window[section.offset : section.end] = section.data
-    illegal = illegal_word(program)
+    illegal = illegal_word(program, bool(config.cof_depth))
     if illegal is not None:
         return Expected(f"fault {illegal[0]} {illegal[1]}", {})
     try:
@@ -88,21 +88,22 @@ _RESERVED = {
     4: [(0, 0xFFFF8000)],
     5: [(0, 0x00008000), (7, 0xFF000000)],
     7: [],
+    8: [(0, 0x0000FC00), (5, 0x80FE0000)],
     6: [(0, 0xFFFFFF00), *((word, 0xFFFFFFFF) for word in range(1, 8))],
 }
-_CLOSED = {1: [(0, 8, 4, 6)], 2: [(0, 8, 4, 6)], 3: [(0, 11, 2, 2)], 4: [(0, 8, 4, 6)]}
-_CLOSED |= {5: [(0, 10, 2, 2)]}
+_CLOSED = {1: [(0, 8, 4, 7)], 2: [(0, 8, 4, 7)], 3: [(0, 11, 2, 2)], 4: [(0, 8, 4, 6)]}
+_CLOSED |= {5: [(0, 10, 2, 2)], 8: [(0, 8, 2, 2)]}
 _COUNTS = {1: [(3, 16), (4, 0), (4, 16)], 2: [(3, 16), (4, 0), (4, 16)]}
-_COUNTS |= {opcode: [(2, 0), (2, 16)] for opcode in (3, 4, 5)}
+_COUNTS |= {opcode: [(2, 0), (2, 16)] for opcode in (3, 4, 5, 8)}
 _COUNTS |= {7: [(4, 0), (4, 16), (6, 0), (7, 0)]}
 
 
-def illegal_word(program: Program) -> tuple[str, int] | None:
+def illegal_word(program: Program, has_rows: bool) -> tuple[str, int] | None:
     """Fault name and index of the first word that the dispatcher must not accept, whatever runs before it."""
     rows = program.instruction_words().tolist()
     for index, row in enumerate(rows):
         opcode = row[0] & 0xFF
-        if opcode not in _RESERVED:
+        if opcode not in _RESERVED or (opcode == 8 and not has_rows):
             return "ILLEGAL_OPCODE", index
         if any(row[word] & mask for word, mask in _RESERVED[opcode]):
             return "RESERVED_BITS", index

@@ -31,7 +31,7 @@ def data_of(statements: str) -> bytes:
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("lode z=1", "statement must be one of load, store, gemm, alu, requant, finish, gather, .config, "),
+        ("lode z=1", "statement must be one of load, store, gemm, alu, requant, finish, gather, row, .config, "),
         (".data i8 1 2 300", "data must fit 8 bits, not 300"),
         (".data i8 one", "data must be an integer, not one"),
         (".data hex 0g", "hex data must be pairs of hexadecimal digits, not 0g"),
@@ -49,6 +49,9 @@ def data_of(statements: str) -> bytes:
         (".uop dts=1", "operand of .uop must be one of dst, src, wgt, first, not dts"),
         (".prm shift=63", "prm.shift must be from 0 to 62, not 63"),
         (".prm lanes=0", "lanes must be from 1 to 65536, not 0"),
+        (".cof lanes=65537", "lanes must be from 1 to 65536, not 65537"),
+        (".cof gain=32768", "cof.gain must be from -32768 to 32767, not 32768"),
+        (".cof shift=1", "operand of .cof must be one of gain, bias, lanes, not shift"),
         (".section a b 0 0", "section kind must be one of program, uops, weights, resident, constants, input, "),
         (".section a input 0", ".section must be followed by name, kind, offset, size, not a input 0"),
         (".section a input zero 0", "offset must be an integer, not zero"),
@@ -72,8 +75,8 @@ def data_of(statements: str) -> bytes:
         ("load z=1 z=2", "operand z must be given once, not twice"),
         ("load q=1", "field of load must be one of wait, set, mem, expand, pad_value, pitch, dram, "),
         ("load opcode=1", "field of load must be one of wait, "),
-        ("load mem=dram", "mem must be one of inp, wgt, acc, out, uop, prm, tab, not dram"),
-        ("load mem=9", "load.mem must be one of inp=0, wgt=1, acc=2, out=3, uop=4, prm=5, tab=6, not 9"),
+        ("load mem=dram", "mem must be one of inp, wgt, acc, out, uop, prm, tab, cof, not dram"),
+        ("load mem=9", "load.mem must be one of inp=0, wgt=1, acc=2, out=3, uop=4, prm=5, tab=6, cof=7, not 9"),
         ("load z=0", "load.z = 0 does not fit 16 bits [1, 65535]"),
         ("gemm iter_in=65536", "gemm.iter_in = 65536 does not fit 16 bits [1, 65535]"),
         ("alu imm=0x80000000", "alu.imm = 2147483648 does not fit 32 bits [-2147483648, 2147483647]"),
@@ -160,8 +163,8 @@ def test_instruction_text() -> None:
     text = "load wait=s3,s4 set=s1 mem=wgt dram=0x1000 z=16 x=4 x_stride=0x100"
     assert disassemble_instruction(Op.LOAD, load) == text
     assert disassemble_word(encode(Op.LOAD, complete(Op.LOAD, load))) == text
-    assert disassemble_word(8).startswith(".word 0x0000")
-    assert "; opcode must be one of" in disassemble_word(8)
+    assert disassemble_word(9).startswith(".word 0x0000")
+    assert "; opcode must be one of" in disassemble_word(9)
     program = assemble(f".config tiny\n{text} ; comment\nfinish")
     assert program.instructions[0] == (Op.LOAD, complete(Op.LOAD, load))
 

@@ -23,7 +23,7 @@ def test_shipped_configurations() -> None:
     configs = [load_config(name) for name in config_names()]
     assert len({config.hash32 for config in configs}) == len(configs)
     assert load_config("default").macs_per_cycle == 256
-    assert load_config("default").scratchpad_bytes == 504 * 1024
+    assert load_config("default").scratchpad_bytes == 520 * 1024
     assert load_config("ecp5").macs_per_cycle >= 128
 
 
@@ -74,6 +74,10 @@ def test_the_hash_is_of_sizes_only() -> None:
         ("multiplier_bits", 7, "multiplier_bits must be from 8 to 31, not 7"),
         ("axi_data_bits", 32, "axi_data_bits must be a power of two from 64 to 512, not 32"),
         ("axi_data_bits", 512, "axi_data_bits must be at most 256"),
+        ("cof_depth", 128, "cof_depth must be a power of two from 256 to 65536, not 128"),
+        ("cof_depth", 300, "cof_depth must be a power of two from 256 to 65536, not 300"),
+        ("cof_depth", 32768, "cof_depth must be at most 16384, not 32768"),
+        ("axi_data_bits", 128, "one entry of coefficients must be a whole number of beats"),
         ("burst_beats", 0, "burst_beats must be a power of two from 1 to 64, not 0"),
         ("queue_depth", 1, "queue_depth must be a power of two from 2 to 64, not 1"),
         ("read_outstanding", -1, "read_outstanding must be a power of two from 1 to 64, not -1"),

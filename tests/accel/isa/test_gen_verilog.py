@@ -11,7 +11,8 @@ from relay_hw.accel.isa import gen_verilog
 from relay_hw.accel.isa.config import config_names, load_config
 from relay_hw.accel.isa.errors import FaultCode
 from relay_hw.accel.isa.gen_verilog import HEADER_PATH, main, verilator_flags, verilog_header, verilog_parameters
-from relay_hw.accel.isa.spec import INSTRUCTIONS, PRM, REGISTERS, UOP, Op
+from relay_hw.accel.isa.registers import REGISTERS
+from relay_hw.accel.isa.spec import INSTRUCTIONS, PRM, UOP, Op
 
 MACROS = dict(re.findall(r"^`define VTA_(\w+) (.+)$", verilog_header(), flags=re.MULTILINE))
 

@@ -8,7 +8,8 @@ import pytest
 
 from relay_hw.accel.isa import gen_docs, gen_verilog
 from relay_hw.accel.isa.errors import FaultCode
-from relay_hw.accel.isa.spec import INSTRUCTIONS, PRM, REGISTERS, UOP
+from relay_hw.accel.isa.registers import REGISTERS
+from relay_hw.accel.isa.spec import INSTRUCTIONS, PRM, UOP
 
 
 def test_the_manual_is_fresh() -> None:

@@ -65,12 +65,29 @@ def test_programs_use_everything() -> None:
                 "set",
             ),
         ),
+        (
+            Op.ROW,
+            (
+                *(
+                    "kind",
+                    "rows",
+                    "columns",
+                    "acc_base",
+                    "cof_base",
+                    "row_step",
+                    "entry_step",
+                    "visible",
+                    "visible_step",
+                ),
+                *("shift", "zero_point", "inp_zero", "epsilon_low", "epsilon_high", "multiplier", "wait", "set"),
+            ),
+        ),
         (Op.STORE, ("sram", "x_stride", "y_stride", "wait", "set")),
     ):
         for key in keys:
             assert len({values[key] for row, values in seen if row is op}) > 1, f"{op.name} {key}"
     assert len({values["alu_op"] for op, values in seen if op is Op.ALU}) == len(AluOp)
-    assert len({values["mem"] for op, values in seen if op is Op.LOAD}) == 6
+    assert len({values["mem"] for op, values in seen if op is Op.LOAD}) == 7
     assert len({values["mode"] for op, values in seen if op is Op.GEMM}) == 4
     assert len({values["dst"] for op, values in seen if op is Op.REQUANT}) == 3
     assert {values["mem"] for op, values in seen if op is Op.LOAD and values["expand"]} == {Mem.ACC, Mem.WGT}
@@ -79,7 +96,7 @@ def test_programs_use_everything() -> None:
     assert any(values["pitch"] and values["x_pad_0"] for op, values in seen if op is Op.LOAD)
     for name in ("ecp5", "w4"):
         config = load_config(name)
-        loads = [v for seed in range(10) for op, v in random_program(config, seed, 60).instructions if op is Op.LOAD]
+        loads = [v for seed in range(20) for op, v in random_program(config, seed, 60).instructions if op is Op.LOAD]
         factored = {v["z"] > config.factor_granules for v in loads if v["mem"] == Mem.WGT and v["pitch"]}
         assert factored == {False, True}, name
 

@@ -22,7 +22,8 @@ from tests.accel.isa.oracle import Oracle, OracleFault, Word
 
 DEPTHS = dict(inp_depth=32, wgt_depth=8, acc_depth=16, acc_banks=2, out_depth=16, uop_depth=8, prm_depth=8)
 SMALL = replace(load_config("tiny"), name="small", **DEPTHS)
-ODD = replace(SMALL, name="odd", block_in=8, axi_data_bits=128, multiplier_bits=16)
+# Its bus is wider than an entry of coefficients.
+ODD = replace(SMALL, name="odd", block_in=8, axi_data_bits=128, multiplier_bits=16, cof_depth=0)
 # Output blocks of several entries; entries of several output blocks.
 TALL = replace(SMALL, name="tall", block_out=16, inp_depth=64)
 DEEP = replace(SMALL, name="deep", block_in=16)

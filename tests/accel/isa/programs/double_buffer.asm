@@ -1,4 +1,4 @@
-; Six tiles through two halves of every scratchpad, with tokens both ways between all four units.
+; Six tiles through two halves of every scratchpad, with tokens both ways between four units.
 .config tiny
 .section uops uops 0x0 32
 .uop first=1

@@ -1,4 +1,4 @@
-; LOAD to memory 7, which does not exist.
+; LOAD to memory 8, which does not exist.
 .config tiny
 .section input input 0x0 64
 .data random seed=27
@@ -10,5 +10,5 @@
 
 load mem=acc expand=1 dram=0x0 z=2 set=s0
 requant form=pass clip_lo=-128 clip_hi=127 iter_in=8 acc_in=1 dst_in=1 wait=s0 set=s1
-.word 0x0000000000000010000000100001000100010000000000000000000000000701
+.word 0x0000000000000010000000100001000100010000000000000000000000000801
 finish
