@@ -58,6 +58,7 @@ OPEN = {
     "they hold is held by its bench",
     "vta_output": "nine stages around a product of 32 by 32 bits: its walk and, product abstracted, its lanes are "
     "proven, the whole is held by its bench",
+    "vta_read_side": _WIRES,
     "vta_scratchpads": _WIRES,
     "vta_tables": "its memory is two whole tables at least, too many bits for registers: held by its bench, whose "
     "model is in Python",

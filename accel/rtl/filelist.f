@@ -1,6 +1,7 @@
 lib/vta_count.v
 lib/vta_fifo.v
 mem/vta_acc_mem.v
+mem/vta_cof_mem.v
 mem/vta_inp_mem.v
 mem/vta_pick.v
 mem/vta_ram_async.v
@@ -35,7 +36,12 @@ vta_nibble.v
 vta_output.v
 vta_output_walk.v
 vta_read_arb.v
+vta_read_side.v
 vta_requant_lane.v
+vta_row.v
+vta_row_inverse.v
+vta_row_lane.v
+vta_row_walk.v
 vta_sems.v
 vta_stop.v
 vta_store.v

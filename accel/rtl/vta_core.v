@@ -24,6 +24,8 @@ module vta_core #(
     parameter UOP_DEPTH         = 512,
     parameter PRM_DEPTH         = 64,
     parameter TABLES            = 0,
+    // Entries of coefficients, 0: no row unit
+    parameter COF_DEPTH         = 0,
     // Lanes of the output stage: 1 to BLOCK_OUT
     parameter OUT_LANES         = 2,
     // Bits of a multiplier without its sign: 8 to 31
@@ -61,7 +63,7 @@ module vta_core #(
     // counters: see vta_counters
     output wire [             31:0] cycles_o,
     output wire [             31:0] instructions_o,
-    input  wire [              3:0] counter_i,
+    input  wire [              4:0] counter_i,
     output wire                     counter_ready_o,
     output wire [             31:0] counter_o,
     // AXI4 master without its constant signals
@@ -100,9 +102,11 @@ module vta_core #(
   localparam MAX_2 = (ACC_BEATS > PRM_BEATS) ? ACC_BEATS : PRM_BEATS;
   localparam MAX_3 = (OUT_BEATS > UOP_BEATS) ? OUT_BEATS : UOP_BEATS;
   localparam TAB_BEATS = TABLES * `VTA_TABLE_RECORDS * `VTA_TABLE_RECORD_BYTES / BUS;
+  localparam COF_BEATS = COF_DEPTH * (BLOCK_OUT / `VTA_ROW_QUARTERS) * `VTA_COF_RECORD_BYTES / BUS;
   localparam MAX_4 = (MAX_2 > MAX_3) ? MAX_2 : MAX_3;
   localparam MAX_5 = (MAX_1 > MAX_4) ? MAX_1 : MAX_4;
-  localparam MAX_BEATS = (MAX_5 > TAB_BEATS) ? MAX_5 : TAB_BEATS;
+  localparam MAX_6 = (COF_BEATS > TAB_BEATS) ? COF_BEATS : TAB_BEATS;
+  localparam MAX_BEATS = (MAX_5 > MAX_6) ? MAX_5 : MAX_6;
   localparam PLACE_W = (MAX_BEATS > 512) ? $clog2(MAX_BEATS) + 1 : 10;
   localparam BEATS_W = (PLACE_W > 18) ? PLACE_W : 18;
   // GATHER may read a row of an image for each beat of INP
@@ -120,34 +124,38 @@ module vta_core #(
   localparam FACTORS = (AXI_DATA_BITS > SHARE_W) ? AXI_DATA_BITS / SHARE_W : 1;
   localparam FACTOR_GRANULES = (INP_LANES * BLOCK_OUT >= 2 * LINE_2) ? INP_LANES * WGT_BITS / 8 : 0;
 
-  // queues and semaphores: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE.  able: has an instruction and could start it
-  wire [3:0] head;
-  wire [3:0] able;
-  wire [3:0] want;
-  wire [3:0] start;
-  wire [3:0] give;
-  wire [3:0] idle;
-  wire [63:0] set;
-  wire [127:0] done_index;
+  localparam ROW = (COF_DEPTH != 0) ? 1 : 0;
+
+  // queues and semaphores: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE, 4 ROW.  able: has an instruction and could start it
+  wire [4:0] head;
+  wire [4:0] able;
+  wire [4:0] want;
+  wire [4:0] start;
+  wire [4:0] give;
+  wire [4:0] idle;
+  wire [79:0] set;
+  wire [159:0] done_index;
 
   wire [31:0] dispatch_index;
-  wire [255:0] load_insn, compute_insn, output_insn, store_insn;
+  wire [255:0] load_insn, compute_insn, output_insn, store_insn, row_insn;
   wire [3:0] compute_once;
   wire [1:0] output_once;
-  wire [31:0] load_index, compute_index, output_index, store_index;
+  wire [31:0] load_index, compute_index, output_index, store_index, row_index;
   wire [1:0] load_one, store_one;
   wire [LENGTH_W-1:0] load_length, store_length;
   wire [BEATS_W-1:0] load_first, store_first;
 
   // reports of faults: see vta_stop
   wire dispatch_fault, fetch_range, fetch_error, load_range, load_error;
-  wire compute_fault, output_fault, store_range, store_error, clash_read;
-  wire [2:0] clash_write;
-  wire [3:0] overflow;
+  wire compute_fault, output_fault, row_fault, store_range, store_error;
+  wire [2:0] clash_read;
+  wire [3:0] clash_write;
+  wire [4:0] overflow;
   wire overflow_soon, due;
   wire [7:0] dispatch_code;
   wire [31:0] fetch_range_index, fetch_error_index, load_range_index, load_error_index;
-  wire [31:0] compute_fault_index, compute_read_index, output_read_index, store_range_index;
+  wire [31:0] compute_fault_index, store_range_index;
+  wire [95:0] read_index;
 
   // low: the unit is held in reset.  One register for all would drive a thousand others all over the chip
   reg awake_front_q, awake_load_q, awake_exec_q, awake_store_q, awake_core_q;
@@ -157,10 +165,12 @@ module vta_core #(
   (* keep *) always @(posedge clk_i) awake_store_q <= soon_i;
   (* keep *) always @(posedge clk_i) awake_core_q <= soon_i;
 
-  wire stop_start, stop_load, stop_compute, stop_output, stop_store;
-  assign want = able & {4{!stop_start}};
+  wire stop_start, stop_load, stop_compute, stop_output, stop_store, stop_row;
+  assign want = able & {5{!stop_start}};
 
-  vta_stop u_stop (
+  vta_stop #(
+      .ROW(ROW)
+  ) u_stop (
       .clk_i              (clk_i),
       .rst_ni             (awake_core_q),
       .clear_i            (clear_i),
@@ -179,15 +189,16 @@ module vta_core #(
       .compute_i          (compute_fault),
       .compute_index_i    (compute_fault_index),
       .output_i           (output_fault),
+      .row_i              (row_fault),
       .clash_read_i       (clash_read),
-      .read_index_i       ({output_read_index, compute_read_index}),
+      .read_index_i       (read_index),
       .done_index_i       (done_index),
       .overflow_soon_i    (overflow_soon),
       .overflow_i         (overflow),
       .clash_write_i      (clash_write),
       .store_error_i      (store_error),
       .due_o              (due),
-      .stop_o             ({stop_store, stop_output, stop_compute, stop_load, stop_start}),
+      .stop_o             ({stop_row, stop_store, stop_output, stop_compute, stop_load, stop_start}),
       .fault_stop_o       (fault_stop_o),
       .fault_o            (fault_o),
       .fault_code_o       (fault_code_o),
@@ -210,6 +221,7 @@ module vta_core #(
       .UOP_DEPTH    (UOP_DEPTH),
       .PRM_DEPTH    (PRM_DEPTH),
       .TABLES       (TABLES),
+      .COF_DEPTH    (COF_DEPTH),
       .AXI_DATA_BITS(AXI_DATA_BITS),
       .LINE         (LINE),
       .BURST_BEATS  (BURST_BEATS),
@@ -251,8 +263,10 @@ module vta_core #(
       .store_one_o        (store_one),
       .store_length_o     (store_length),
       .store_first_o      (store_first),
+      .row_insn_o         (row_insn),
+      .row_index_o        (row_index),
       // FINISH waits for what the last instruction may have brought
-      .idle_i             (idle & {4{!due}}),
+      .idle_i             (idle & {5{!due}}),
       .done_o             (done_o),
       .dispatch_fault_o   (dispatch_fault),
       .dispatch_code_o    (dispatch_code),
@@ -268,7 +282,8 @@ module vta_core #(
       .rst_ni    (awake_core_q),
       .want_i    (want),
       .wait_i    ({
-        store_insn[`VTA_INSN_WAIT], output_insn[`VTA_INSN_WAIT], compute_insn[`VTA_INSN_WAIT], load_insn[`VTA_INSN_WAIT]
+        row_insn[`VTA_INSN_WAIT], store_insn[`VTA_INSN_WAIT], output_insn[`VTA_INSN_WAIT],
+        compute_insn[`VTA_INSN_WAIT], load_insn[`VTA_INSN_WAIT]
       }),
       .grant_o   (start),
       .give_i    (give),
@@ -278,9 +293,7 @@ module vta_core #(
   );
 
   // LOAD and the read side of the bus
-  wire load_valid, load_ready, load_want_beat, load_here, load_beat, load_expand, read_idle;
-  wire [31:0] load_offset;
-  wire [5:0] load_len;
+  wire load_beat, load_waits, load_expand, read_drained;
   wire [15:0] load_we;
   wire [PLACE_W-1:0] load_waddr;
   wire [AXI_DATA_BITS-1:0] load_wdata;
@@ -288,7 +301,7 @@ module vta_core #(
   wire [BUS-1:0] load_be;
   wire [1:0] inp_soon;
 
-  vta_load #(
+  vta_read_side #(
       .AXI_DATA_BITS   (AXI_DATA_BITS),
       .BURST_BEATS     (BURST_BEATS),
       .READ_OUTSTANDING(READ_OUTSTANDING),
@@ -298,11 +311,17 @@ module vta_core #(
       .FACTOR_GRANULES (FACTOR_GRANULES),
       .BEATS_W         (PLACE_W),
       .LENGTH_W        (LENGTH_W)
-  ) u_load (
+  ) u_read_side (
       .clk_i         (clk_i),
       .rst_ni        (awake_load_q),
       .stop_i        (stop_load),
+      .window_base_i (window_base_i),
       .window_bytes_i(window_bytes_i),
+      .fetch_valid_i (fetch_valid),
+      .fetch_offset_i(fetch_offset),
+      .fetch_beats_i (fetch_beats),
+      .fetch_ready_o (fetch_ready),
+      .fetch_beat_o  (fetch_beat),
       .head_valid_i  (head[0]),
       .insn_i        (load_insn),
       .index_i       (load_index),
@@ -311,15 +330,7 @@ module vta_core #(
       .first_beat_i  (load_first[PLACE_W-1:0]),
       .want_o        (able[0]),
       .start_i       (start[0]),
-      .req_valid_o   (load_valid),
-      .req_offset_o  (load_offset),
-      .req_len_o     (load_len),
-      .req_ready_i   (load_ready),
       .inp_soon_i    (inp_soon),
-      .beat_want_o   (load_want_beat),
-      .beat_i        (load_here),
-      .data_i        (m_axi_rdata),
-      .error_i       (m_axi_rerror),
       .we_o          (load_we),
       .be_o          (load_be),
       .expand_o      (load_expand),
@@ -330,43 +341,25 @@ module vta_core #(
       .set_o         (set[0*16+:16]),
       .done_index_o  (done_index[0*32+:32]),
       .idle_o        (idle[0]),
+      .beat_o        (load_beat),
+      .waits_o       (load_waits),
+      .drained_o     (read_drained),
       .range_fault_o (load_range),
       .range_index_o (load_range_index),
       .error_fault_o (load_error),
-      .error_index_o (load_error_index)
-  );
-
-  vta_read_arb #(
-      .AXI_DATA_BITS   (AXI_DATA_BITS),
-      .READ_OUTSTANDING(READ_OUTSTANDING)
-  ) u_read_arb (
-      .clk_i         (clk_i),
-      .rst_ni        (awake_load_q),
-      .stop_i        (stop_load),
-      .window_base_i (window_base_i),
-      .fetch_valid_i (fetch_valid),
-      .fetch_offset_i(fetch_offset),
-      .fetch_beats_i (fetch_beats),
-      .fetch_ready_o (fetch_ready),
-      .load_valid_i  (load_valid),
-      .load_offset_i (load_offset),
-      .load_len_i    (load_len),
-      .load_ready_o  (load_ready),
-      .fetch_beat_o  (fetch_beat),
-      .load_want_i   (load_want_beat),
-      .load_here_o   (load_here),
-      .load_beat_o   (load_beat),
-      .idle_o        (read_idle),
+      .error_index_o (load_error_index),
       .m_axi_araddr  (m_axi_araddr),
       .m_axi_arlen   (m_axi_arlen),
       .m_axi_arvalid (m_axi_arvalid),
       .m_axi_arready (m_axi_arready),
+      .m_axi_rdata   (m_axi_rdata),
+      .m_axi_rerror  (m_axi_rerror),
       .m_axi_rlast   (m_axi_rlast),
       .m_axi_rvalid  (m_axi_rvalid),
       .m_axi_rready  (m_axi_rready)
   );
 
-  // COMPUTE, OUTPUT and the scratchpads
+  // COMPUTE, OUTPUT, ROW and the scratchpads
   wire gemm_uop, alu_uop, vector, out_re;
   wire [PLACE_W-1:0] out_raddr;
   wire [AXI_DATA_BITS-1:0] out_rdata;
@@ -383,6 +376,7 @@ module vta_core #(
       .UOP_DEPTH      (UOP_DEPTH),
       .PRM_DEPTH      (PRM_DEPTH),
       .TABLES         (TABLES),
+      .COF_DEPTH      (COF_DEPTH),
       .OUT_LANES      (OUT_LANES),
       .MULTIPLIER_BITS(MULTIPLIER_BITS),
       .AXI_DATA_BITS  (AXI_DATA_BITS),
@@ -393,16 +387,18 @@ module vta_core #(
   ) u_exec (
       .clk_i                (clk_i),
       .rst_ni               (awake_exec_q),
-      .stop_i               ({stop_output, stop_compute}),
-      .head_i               (head[2:1]),
+      .stop_i               ({stop_row, stop_output, stop_compute}),
+      .head_i               ({head[4], head[2:1]}),
       .compute_insn_i       (compute_insn),
       .compute_once_i       (compute_once),
       .compute_index_i      (compute_index),
       .output_insn_i        (output_insn),
       .output_once_i        (output_once),
       .output_index_i       (output_index),
-      .want_o               (able[2:1]),
-      .start_i              (start[2:1]),
+      .row_insn_i           (row_insn),
+      .row_index_i          (row_index),
+      .want_o               ({able[4], able[2:1]}),
+      .start_i              ({start[4], start[2:1]}),
       .load_we_i            (load_we),
       .load_be_i            (load_be),
       .load_expand_i        (load_expand),
@@ -413,17 +409,16 @@ module vta_core #(
       .out_re_i             (out_re),
       .out_raddr_i          ({{(BEATS_W - PLACE_W) {1'b0}}, out_raddr}),
       .out_rdata_o          (out_rdata),
-      .give_o               (give[2:1]),
-      .set_o                (set[16+:32]),
-      .done_index_o         (done_index[32+:64]),
-      .idle_o               (idle[2:1]),
+      .give_o               ({give[4], give[2:1]}),
+      .set_o                ({set[4*16+:16], set[16+:32]}),
+      .done_index_o         ({done_index[4*32+:32], done_index[32+:64]}),
+      .idle_o               ({idle[4], idle[2:1]}),
       .gemm_uop_o           (gemm_uop),
       .alu_uop_o            (alu_uop),
       .vector_o             (vector),
-      .fault_o              ({output_fault, compute_fault}),
+      .fault_o              ({row_fault, output_fault, compute_fault}),
       .compute_fault_index_o(compute_fault_index),
-      .compute_read_index_o (compute_read_index),
-      .output_read_index_o  (output_read_index),
+      .read_index_o         (read_index),
       .clash_read_o         (clash_read),
       .clash_write_o        (clash_write)
   );
@@ -476,48 +471,43 @@ module vta_core #(
       .m_axi_bready  (m_axi_bready)
   );
 
-  assign drained_o = read_idle && store_drained;
+  assign drained_o = read_drained && store_drained;
 
-  // counters, by the lowest bits of their word addresses; waits for tokens a cycle late, which is before the program is
-  // done, and INSTRUCTIONS from the dispatcher
-  reg [3:0] token_q;
+  // counters, in the order of their registers; waits for tokens a cycle late, which is before the program is done, and
+  // INSTRUCTIONS from the dispatcher
+  reg [4:0] token_q;
   always @(posedge clk_i)
-    if (!awake_core_q) token_q <= 4'd0;
-    else token_q <= run_i ? want & ~start : 4'd0;
+    if (!awake_core_q) token_q <= 5'd0;
+    else token_q <= run_i ? want & ~start : 5'd0;
+
+  localparam COUNTERS = (ROW != 0) ? 18 : 16;
+  wire [17:0] events = {
+    token_q[4], !idle[4],
+    store_beat, load_beat, fetch_beat,
+    vector, alu_uop, gemm_uop,
+    !idle[3] && !store_beat, token_q[3], !idle[3],
+    token_q[2], !idle[2],
+    token_q[1], !idle[1],
+    load_waits, token_q[0], !idle[0]
+  };
 
   vta_counters #(
-      .BEATS   (16'hC001),
+      .COUNTERS(COUNTERS),
+      .BEATS   (18'hE000),
       .BEAT_LOG($clog2(BUS))
   ) u_counters (
       .clk_i   (clk_i),
       .rst_ni  (!clear_i),
       .count_i (run_i),
       .cycles_o(cycles_o),
-      .event_i ({
-        load_beat,
-        fetch_beat,
-        vector,
-        alu_uop,
-        gemm_uop,
-        !idle[3] && !store_beat,
-        token_q[3],
-        !idle[3],
-        token_q[2],
-        !idle[2],
-        token_q[1],
-        !idle[1],
-        load_want_beat && !load_beat,
-        token_q[0],
-        !idle[0],
-        store_beat
-      }),
+      .event_i (events[COUNTERS-1:0]),
       .read_i  (counter_i),
       .ready_o (counter_ready_o),
       .value_o (counter_o)
   );
   assign instructions_o = dispatch_index;
 
-  wire unused = &{1'b0, load_first, store_first};
+  wire unused = &{1'b0, load_first, store_first, events};
 endmodule
 
 `resetall

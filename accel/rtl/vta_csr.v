@@ -10,6 +10,8 @@
 `include "vta_isa.vh"
 
 module vta_csr #(
+    // 1: there is a row unit, whose counters are zero otherwise
+    parameter ROW = 0,
     // Hash of the configuration
     parameter [31:0] CONFIG_HASH = 32'd0
 ) (
@@ -46,7 +48,7 @@ module vta_csr #(
     // counters: those between CYCLES and INSTRUCTIONS come by their number, the lowest bits of the word address
     input  wire [           31:0] cycles_i,
     input  wire [           31:0] instructions_i,
-    output wire [            3:0] counter_o,
+    output wire [            4:0] counter_o,
     input  wire                   counter_ready_i,
     input  wire [           31:0] counter_i,
     output wire                   done_o
@@ -163,8 +165,9 @@ module vta_csr #(
       .rdata_o(held)
   );
 
-  wire        is_counter = read_addr_i > `VTA_REG_CYCLES && read_addr_i < `VTA_REG_INSTRUCTIONS;
-  assign counter_o    = read_addr_i[5:2];
+  localparam [11:0] BEHIND = (ROW != 0) ? `VTA_REG_INSTRUCTIONS : `VTA_REG_ROW_BUSY;
+  wire        is_counter = read_addr_i > `VTA_REG_CYCLES && read_addr_i < BEHIND;
+  assign counter_o    = read_addr_i[6:2];
   assign read_ready_o = !is_counter || counter_ready_i;
 
   always @* begin
@@ -184,6 +187,7 @@ module vta_csr #(
       `VTA_REG_WATCHDOG: read_data_o = written_q[4] ? held : 32'd0;
       `VTA_REG_CYCLES: read_data_o = cycles_i;
       `VTA_REG_INSTRUCTIONS: read_data_o = instructions_i;
+      `VTA_REG_ROW_BUSY, `VTA_REG_ROW_TOKEN: read_data_o = is_counter ? counter_i : 32'd0;
       default: begin
         read_known_o = is_counter;
         if (is_counter) read_data_o = counter_i;

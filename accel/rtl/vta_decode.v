@@ -1,5 +1,5 @@
 // Static checks of one instruction, before it enters a queue: operation code, reserved bits, closed sets, zero
-// counts, alignment, micro-op range; and what the scratchpad range of a transfer is checked against.
+// counts, alignment, ranges of micro-ops and coefficients; and what the scratchpad range of a transfer is checked against.
 // Contract: purely combinational; the lowest bit of flaws_o gives the fault code.  A transfer must also fit:
 // beats of its padded rows <= room_o - begin_o, else it is SRAM_RANGE; of planes_o lines, and begin_o leaves out what
 // lies between the first plane and the last.
@@ -21,6 +21,8 @@ module vta_decode #(
     parameter UOP_DEPTH     = 512,
     parameter PRM_DEPTH     = 64,
     parameter TABLES        = 0,
+    // Entries of coefficients, 0: no row unit, and ROW is no instruction
+    parameter COF_DEPTH     = 0,
     parameter AXI_DATA_BITS = 64,
     // Bytes of a line of INP
     parameter LINE          = 16,
@@ -28,8 +30,8 @@ module vta_decode #(
     parameter BEATS_W       = 20
 ) (
     input  wire [      255:0] insn_i,
-    // units: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE; none of them for FINISH
-    output wire [        3:0] unit_o,
+    // units: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE, 4 ROW; none of them for FINISH
+    output wire [        4:0] unit_o,
     output wire               finish_o,
     // first beat address of a transfer
     output wire [BEATS_W-1:0] first_beat_o,
@@ -38,7 +40,7 @@ module vta_decode #(
     output wire               planes_o,
     output wire [       23:0] begin_o,
     output wire [BEATS_W-1:0] room_o,
-    // unknown opcode (bit 0), reserved bits, illegal field, range of micro-ops (bit 3)
+    // unknown opcode (bit 0), reserved bits, illegal field, range of micro-ops or coefficients (bit 3)
     output wire [        3:0] flaws_o
 );
   localparam BUS = AXI_DATA_BITS / 8;
@@ -49,6 +51,7 @@ module vta_decode #(
   localparam OUT_B = BLOCK_OUT;
   localparam UOP_B = `VTA_UOP_BYTES;
   localparam PRM_B = BLOCK_OUT * `VTA_PRM_LANE_BYTES;
+  localparam COF_B = BLOCK_OUT / `VTA_ROW_QUARTERS * `VTA_COF_RECORD_BYTES;
   localparam WIDE = 4 * BUS;
   localparam TWICE = 2 * BUS;
   localparam [31:0] INP_BEATS = INP_DEPTH * INP_B / BUS;
@@ -58,6 +61,7 @@ module vta_decode #(
   localparam [31:0] UOP_BEATS = UOP_DEPTH * UOP_B / BUS;
   localparam [31:0] PRM_BEATS = PRM_DEPTH * PRM_B / BUS;
   localparam [31:0] TAB_BEATS = TABLES * `VTA_TABLE_RECORDS * `VTA_TABLE_RECORD_BYTES / BUS;
+  localparam [31:0] COF_BEATS = COF_DEPTH * COF_B / BUS;
   localparam [31:0] TWICE_BEATS = WGT_DEPTH * WGT_B / TWICE;
   localparam [31:0] WIDE_BEATS = ACC_DEPTH * ACC_B / WIDE;
   // logarithms: beats an element (0 where a beat holds several), elements a beat (0 where an element takes several)
@@ -72,6 +76,8 @@ module vta_decode #(
   localparam [31:0] UOP_DIV = $clog2(BUS / UOP_B);
   localparam [31:0] TAB_DIV = $clog2(BUS / `VTA_TABLE_RECORD_BYTES);
   localparam [31:0] PRM_MUL = $clog2(PRM_B / BUS);
+  localparam [31:0] COF_MUL = (COF_B > BUS) ? $clog2(COF_B / BUS) : 0;
+  localparam [31:0] COF_DIV = (COF_B > BUS) ? 0 : $clog2(BUS / COF_B);
   localparam [31:0] TWICE_MUL = (WGT_B > TWICE) ? $clog2(WGT_B / TWICE) : 0;
   localparam [31:0] TWICE_DIV = (WGT_B > TWICE) ? 0 : $clog2(TWICE / WGT_B);
   localparam [31:0] WIDE_MUL = (ACC_B > WIDE) ? $clog2(ACC_B / WIDE) : 0;
@@ -79,6 +85,7 @@ module vta_decode #(
 
   localparam [7:0] LOAD = `VTA_OP_LOAD, STORE = `VTA_OP_STORE, GEMM = `VTA_OP_GEMM, ALU = `VTA_OP_ALU;
   localparam [7:0] REQUANT = `VTA_OP_REQUANT, FINISH = `VTA_OP_FINISH, GATHER = `VTA_OP_GATHER;
+  localparam [7:0] ROW = `VTA_OP_ROW;
 
   // entries and granules of a line
   localparam [31:0] LINE_LOG = $clog2(LINE / INP_B);
@@ -87,9 +94,11 @@ module vta_decode #(
   localparam [31:0] LINE_GRANULES = LINE / GRANULE;
   localparam [15:0] RUN_MASK = LINE_GRANULES[15:0] - 16'd1;
 
-  // the low bits of an opcode tell the instructions apart; with others above them it is illegal, whatever they say
+  // the low bits of an opcode tell the instructions apart, all but ROW, whose low bits no other has; with others above
+  // them it is illegal, whatever they say
   wire [2:0] opcode = insn_i[2:0];
-  wire known = ~|insn_i[7:3] && |opcode;
+  wire is_row = COF_DEPTH != 0 && opcode == ROW[2:0];
+  wire known = ~|insn_i[7:4] && (is_row ? insn_i[3] : |opcode && !insn_i[3]);
   wire is_load = opcode == LOAD[2:0];
   wire is_store = opcode == STORE[2:0];
   wire is_gemm = opcode == GEMM[2:0];
@@ -111,7 +120,7 @@ module vta_decode #(
       REQUANT[2:0]: reserved = `VTA_REQUANT_RESERVED;
       FINISH[2:0]: reserved = `VTA_FINISH_RESERVED;
       GATHER[2:0]: reserved = `VTA_GATHER_RESERVED;
-      default: reserved = 256'd0;
+      default: reserved = is_row ? `VTA_ROW_RESERVED : 256'd0;
     endcase
   end
   wire reserved_bad = |(insn_i & reserved);
@@ -157,6 +166,10 @@ module vta_decode #(
       end
       `VTA_MEM_TAB: begin
         first = entry >> TAB_DIV;  step = (32'd1 << TAB_DIV) - 32'd1;  capacity = TAB_BEATS;
+      end
+      `VTA_MEM_COF: begin
+        // without any nothing fits, wherever it begins
+        first = (COF_DEPTH != 0) ? (entry >> COF_DIV) << COF_MUL : 32'd0;  step = (32'd1 << COF_DIV) - 32'd1;  capacity = COF_BEATS;
       end
       default: mem_bad = 1'b1;
     endcase
@@ -205,18 +218,29 @@ module vta_decode #(
   wire signed [7:0] clip_hi = insn_i[`VTA_REQUANT_CLIP_HI];
   wire form_bad = insn_i[`VTA_REQUANT_DST] > `VTA_DST_INP || clip_lo > clip_hi
       || {24'd0, insn_i[`VTA_REQUANT_TABLE]} > TABLES;
+  // rows: a softmax has an entry for each distance, a norm one for each quarter of a row's entries
+  localparam BLOCK_LOG = $clog2(BLOCK_OUT);
+  localparam [31:0] ROUND_UP = BLOCK_OUT - 1;
+  wire is_softmax = insn_i[`VTA_ROW_KIND] == `VTA_ROWKIND_SOFTMAX;
+  wire signed [6:0] shift = insn_i[`VTA_ROW_SHIFT];
+  wire shift_bad = is_softmax ? shift < -7'sd15 || shift > 7'sd15 : shift < 7'sd0 || shift > 7'sd40;
+  wire row_bad = insn_i[`VTA_ROW_KIND] > `VTA_ROWKIND_RMS_NORM || ~|insn_i[`VTA_ROW_ROWS] || ~|insn_i[`VTA_ROW_COLUMNS]
+      || shift_bad;
+  wire [16:0] row_entries = ({1'b0, insn_i[`VTA_ROW_COLUMNS]} + ROUND_UP[16:0]) >> BLOCK_LOG;
+  wire [18:0] coefficients = is_softmax ? `VTA_EXPONENTIALS : {row_entries, 2'd0};
+  wire cof_bad = {12'd0, {4'd0, insn_i[`VTA_ROW_COF_BASE]} + {1'b0, coefficients}} > COF_DEPTH;
   wire uops_bad = insn_i[`VTA_GEMM_UOP_BEGIN] >= insn_i[`VTA_GEMM_UOP_END]
       || {16'd0, insn_i[`VTA_GEMM_UOP_END]} > UOP_DEPTH;
 
   wire field_bad = (is_transfer && (mem_bad || no_run || unaligned))
       || planes_bad || factors_bad || (is_gather && window_bad) || ((is_gemm || is_alu || is_requant) && no_trip)
-      || (is_gemm && gemm_bad) || (is_alu && alu_bad) || (is_requant && form_bad);
-  wire range_bad = (is_gemm || is_alu) && uops_bad;
+      || (is_gemm && gemm_bad) || (is_alu && alu_bad) || (is_requant && form_bad) || (is_row && row_bad);
+  wire range_bad = ((is_gemm || is_alu) && uops_bad) || (is_row && cof_bad);
 
-  assign unit_o  = {is_store, is_requant, is_gemm || is_alu, is_load || is_gather};
+  assign unit_o  = {is_row, is_store, is_requant, is_gemm || is_alu, is_load || is_gather};
   assign flaws_o = {range_bad, field_bad, reserved_bad, !known};
 
-  wire unused = &{1'b0, first, begins, room};
+  wire unused = &{1'b0, first, begins, room, row_entries, cof_bad, row_bad};
 endmodule
 
 `resetall

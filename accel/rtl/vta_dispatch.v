@@ -22,6 +22,8 @@ module vta_dispatch #(
     parameter UOP_DEPTH     = 512,
     parameter PRM_DEPTH     = 64,
     parameter TABLES        = 0,
+    // Entries of coefficients, 0: no row unit
+    parameter COF_DEPTH     = 0,
     parameter AXI_DATA_BITS = 64,
     // Bytes of a line of INP
     parameter LINE          = 16,
@@ -39,9 +41,9 @@ module vta_dispatch #(
     input  wire               insn_valid_i,
     input  wire [      255:0] insn_i,
     output wire               insn_pop_o,
-    // queues: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE
-    output wire [        3:0] push_o,
-    input  wire [        3:0] full_i,
+    // queues: bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE, 4 ROW
+    output wire [        4:0] push_o,
+    input  wire [        4:0] full_i,
     output wire [      255:0] insn_o,
     // of the instruction in the third register: those queued before it, and at the end FINISH
     output wire [       31:0] index_o,
@@ -81,7 +83,7 @@ module vta_dispatch #(
   // second register: products of one row, and all checks but that of a transfer's range
   reg                second_valid_q;
   reg  [      255:0] second_q;
-  reg  [        3:0] second_unit_q;
+  reg  [        4:0] second_unit_q;
   reg                second_finish_q;
   reg  [        3:0] second_flaws_q;
   reg                second_transfer_q;
@@ -99,7 +101,7 @@ module vta_dispatch #(
   // third register: beats of all rows against the room for them
   reg                third_valid_q;
   reg  [      255:0] third_q;
-  reg  [        3:0] unit_q;
+  reg  [        4:0] unit_q;
   reg                finish_q;
   reg                bad_q;
   reg  [        7:0] code_q;
@@ -153,7 +155,7 @@ module vta_dispatch #(
   wire [35:0] load_beats = {20'd0, first_q[`VTA_LOAD_X]} * {18'd0, run_beats};
   wire [35:0] row_beats = first_gather_q ? {19'd0, image_beats} : load_beats;
 
-  wire [3:0] unit;
+  wire [4:0] unit;
   wire finish;
   wire transfer;
   wire planes;
@@ -173,6 +175,7 @@ module vta_dispatch #(
       .UOP_DEPTH    (UOP_DEPTH),
       .PRM_DEPTH    (PRM_DEPTH),
       .TABLES       (TABLES),
+      .COF_DEPTH    (COF_DEPTH),
       .AXI_DATA_BITS(AXI_DATA_BITS),
       .LINE         (LINE),
       .BEATS_W      (BEATS_W)
@@ -237,7 +240,7 @@ module vta_dispatch #(
   assign held = finish_q || |(unit_q & full_i);
   wire go = ready && !held;
 
-  assign push_o       = go ? unit_q : 4'd0;
+  assign push_o       = go ? unit_q : 5'd0;
   assign done_o       = ready && finish_q && !early && quiet_i;
   assign fault_o      = run_i && ((third_valid_q && (bad_q || range_bad || early)) || over_q);
   assign code_o       = over_q ? `VTA_FAULT_ILLEGAL_OPCODE : bad_q ? code_q

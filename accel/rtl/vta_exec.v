@@ -1,6 +1,6 @@
-// Execution: COMPUTE, OUTPUT and the six scratchpads, wired.
+// Execution: COMPUTE, OUTPUT, ROW and the scratchpads, wired.
 // Contract: LOAD writes the scratchpads in beats and STORE reads OUT in beats through the ports below.
-// Bit 0 of two-bit ports is COMPUTE, bit 1 OUTPUT.
+// Bit 0 of three-bit ports is COMPUTE, bit 1 OUTPUT, bit 2 ROW, which without entries of coefficients is not there.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -20,6 +20,8 @@ module vta_exec #(
     parameter UOP_DEPTH       = 512,
     parameter PRM_DEPTH       = 64,
     parameter TABLES          = 0,
+    // Entries of coefficients, 0: no row unit
+    parameter COF_DEPTH       = 0,
     parameter OUT_LANES       = 2,
     parameter MULTIPLIER_BITS = 31,
     parameter AXI_DATA_BITS   = 64,
@@ -34,17 +36,19 @@ module vta_exec #(
 ) (
     input  wire                       clk_i,
     input  wire                       rst_ni,
-    input  wire [                1:0] stop_i,
+    input  wire [                2:0] stop_i,
     // heads of the queues; start_i pops them
-    input  wire [                1:0] head_i,
+    input  wire [                2:0] head_i,
     input  wire [              255:0] compute_insn_i,
     input  wire [                3:0] compute_once_i,
     input  wire [               31:0] compute_index_i,
     input  wire [              255:0] output_insn_i,
     input  wire [                1:0] output_once_i,
     input  wire [               31:0] output_index_i,
-    output wire [                1:0] want_o,
-    input  wire [                1:0] start_i,
+    input  wire [              255:0] row_insn_i,
+    input  wire [               31:0] row_index_i,
+    output wire [                2:0] want_o,
+    input  wire [                2:0] start_i,
     // LOAD: beat write; OUTPUT will write INP two edges behind the one that ends this cycle (bit 0), three behind (bit 1)
     input  wire [               15:0] load_we_i,
     input  wire [AXI_DATA_BITS/8-1:0] load_be_i,
@@ -58,21 +62,21 @@ module vta_exec #(
     input  wire [        BEATS_W-1:0] out_raddr_i,
     output wire [  AXI_DATA_BITS-1:0] out_rdata_o,
     // tokens of finished instructions; done_index_o also names the instructions that write
-    output wire [                1:0] give_o,
-    output wire [               31:0] set_o,
-    output wire [               63:0] done_index_o,
-    output wire [                1:0] idle_o,
+    output wire [                2:0] give_o,
+    output wire [               47:0] set_o,
+    output wire [               95:0] done_index_o,
+    output wire [                2:0] idle_o,
     // events for the counters
     output wire                       gemm_uop_o,
     output wire                       alu_uop_o,
     output wire                       vector_o,
-    // faults: indices outside; the instructions that read the accumulator, and the users that met in a bank
-    output wire [                1:0] fault_o,
+    // faults: indices outside; the instructions that read the accumulator, and the users that met in a bank: readers, and
+    // writers (bit 2 LOAD, 3 ROW)
+    output wire [                2:0] fault_o,
     output wire [               31:0] compute_fault_index_o,
-    output wire [               31:0] compute_read_index_o,
-    output wire [               31:0] output_read_index_o,
-    output wire                       clash_read_o,
-    output wire [                2:0] clash_write_o
+    output wire [               95:0] read_index_o,
+    output wire [                2:0] clash_read_o,
+    output wire [                3:0] clash_write_o
 );
   // COMPUTE
   wire uop_re, inp_re, inp_window, wgt_re, c_re, c_we;
@@ -127,7 +131,7 @@ module vta_exec #(
       .idle_o       (idle_o[0]),
       .gemm_uop_o   (gemm_uop_o),
       .alu_uop_o    (alu_uop_o),
-      .read_index_o (compute_read_index_o),
+      .read_index_o (read_index_o[0*32+:32]),
       .fault_o      (fault_o[0]),
       .fault_index_o(compute_fault_index_o)
   );
@@ -186,9 +190,60 @@ module vta_exec #(
       .done_index_o(done_index_o[1*32+:32]),
       .idle_o      (idle_o[1]),
       .vector_o    (vector_o),
-      .read_index_o(output_read_index_o),
+      .read_index_o(read_index_o[1*32+:32]),
       .fault_o     (fault_o[1])
   );
+
+  // ROW
+  wire r_re, r_we;
+  wire [15:0] r_raddr, r_waddr;
+  wire [BLOCK_OUT*8-1:0] r_rdata, r_wdata;
+  wire cof_s_re, cof_r_re;
+  wire [BLOCK_OUT/4*16-1:0] cof_s_raddr, cof_s, cof_r_raddr;
+  wire [BLOCK_OUT/4*48-1:0] cof_r;
+
+  generate
+    if (COF_DEPTH != 0) begin : g_row
+      vta_row #(
+          .BLOCK_OUT(BLOCK_OUT),
+          .ACC_DEPTH(ACC_DEPTH)
+      ) u_row (
+          .clk_i        (clk_i),
+          .rst_ni       (rst_ni),
+          .stop_i       (stop_i[2]),
+          .head_valid_i (head_i[2]),
+          .insn_i       (row_insn_i),
+          .index_i      (row_index_i),
+          .want_o       (want_o[2]),
+          .start_i      (start_i[2]),
+          .acc_re_o     (r_re),
+          .acc_raddr_o  (r_raddr),
+          .acc_i        (r_rdata),
+          .acc_we_o     (r_we),
+          .acc_waddr_o  (r_waddr),
+          .acc_wdata_o  (r_wdata),
+          .cof_s_re_o   (cof_s_re),
+          .cof_s_raddr_o(cof_s_raddr),
+          .cof_s_i      (cof_s),
+          .cof_r_re_o   (cof_r_re),
+          .cof_r_raddr_o(cof_r_raddr),
+          .cof_r_i      (cof_r),
+          .give_o       (give_o[2]),
+          .set_o        (set_o[2*16+:16]),
+          .done_index_o (done_index_o[2*32+:32]),
+          .idle_o       (idle_o[2]),
+          .read_index_o (read_index_o[2*32+:32]),
+          .fault_o      (fault_o[2])
+      );
+    end else begin : g_no_row
+      assign {want_o[2], give_o[2], fault_o[2], idle_o[2]} = 4'b0001;
+      assign set_o[2*16+:16] = 16'd0;
+      assign {done_index_o[2*32+:32], read_index_o[2*32+:32]} = 64'd0;
+      assign {r_re, r_raddr, r_we, r_waddr, r_wdata} = {BLOCK_OUT * 8 + 34{1'b0}};
+      assign {cof_s_re, cof_s_raddr, cof_r_re, cof_r_raddr} = {BLOCK_OUT / 4 * 32 + 2{1'b0}};
+      wire unused_row = &{1'b0, stop_i[2], head_i[2], start_i[2], row_insn_i, row_index_i, r_rdata, cof_s, cof_r};
+    end
+  endgenerate
 
   vta_scratchpads #(
       .BLOCK_IN     (BLOCK_IN),
@@ -202,6 +257,7 @@ module vta_exec #(
       .UOP_DEPTH    (UOP_DEPTH),
       .PRM_DEPTH    (PRM_DEPTH),
       .TABLES       (TABLES),
+      .COF_DEPTH    (COF_DEPTH),
       .OUT_LANES    (OUT_LANES),
       .AXI_DATA_BITS(AXI_DATA_BITS),
       .FACTORS      (FACTORS),
@@ -249,6 +305,18 @@ module vta_exec #(
       .inp_we_i     (inp_we),
       .o_acc_we_i   (o_we),
       .o_acc_waddr_i(o_acc_waddr),
+      .r_re_i       (r_re),
+      .r_raddr_i    (r_raddr),
+      .r_rdata_o    (r_rdata),
+      .r_we_i       (r_we),
+      .r_waddr_i    (r_waddr),
+      .r_wdata_i    (r_wdata),
+      .cof_s_re_i   (cof_s_re),
+      .cof_s_raddr_i(cof_s_raddr),
+      .cof_s_o      (cof_s),
+      .cof_r_re_i   (cof_r_re),
+      .cof_r_raddr_i(cof_r_raddr),
+      .cof_r_o      (cof_r),
       .out_re_i     (out_re_i),
       .out_raddr_i  (out_raddr_i),
       .out_rdata_o  (out_rdata_o),

@@ -1,4 +1,4 @@
-// The front: fetch, dispatcher, and the queues of the four units.
+// The front: fetch, dispatcher, and the queues of the units.
 // Contract: see vta_fetch and vta_dispatch; records also hold what vta_dma_merge and vta_once say, and a transfer's first beat.
 // Latency: last beat of an instruction to the head of its queue 4 edges.
 `resetall
@@ -19,6 +19,8 @@ module vta_front #(
     parameter UOP_DEPTH     = 512,
     parameter PRM_DEPTH     = 64,
     parameter TABLES        = 0,
+    // Entries of coefficients, 0: no row unit
+    parameter COF_DEPTH     = 0,
     parameter AXI_DATA_BITS = 64,
     // Bytes of a line of INP
     parameter LINE          = 16,
@@ -47,9 +49,10 @@ module vta_front #(
     input  wire                     fetch_beat_i,
     input  wire [AXI_DATA_BITS-1:0] rdata_i,
     input  wire                     rerror_i,
-    // heads of the queues (bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE); start_i pops them; one: a run a row, a row
-    output wire               [3:0] head_o,
-    input  wire               [3:0] start_i,
+    // heads of the queues (bit 0 LOAD, 1 COMPUTE, 2 OUTPUT, 3 STORE, 4 ROW); start_i pops them; one: a run a row, a
+    // row
+    output wire               [4:0] head_o,
+    input  wire               [4:0] start_i,
     output wire             [255:0] load_insn_o,
     output wire              [31:0] load_index_o,
     output wire               [1:0] load_one_o,
@@ -66,8 +69,10 @@ module vta_front #(
     output wire               [1:0] store_one_o,
     output wire      [LENGTH_W-1:0] store_length_o,
     output wire       [BEATS_W-1:0] store_first_o,
+    output wire             [255:0] row_insn_o,
+    output wire              [31:0] row_index_o,
     // end of the program
-    input  wire               [3:0] idle_i,
+    input  wire               [4:0] idle_i,
     output wire                     done_o,
     // faults
     output wire                     dispatch_fault_o,
@@ -89,8 +94,8 @@ module vta_front #(
   wire insn_valid;
   wire insn_pop;
   wire [255:0] insn;
-  wire [3:0] push;
-  wire [3:0] full;
+  wire [4:0] push;
+  wire [4:0] full;
   wire [255:0] dispatch_insn;
   wire [1:0] dispatch_one;
   wire [3:0] dispatch_once;
@@ -136,6 +141,7 @@ module vta_front #(
       .UOP_DEPTH    (UOP_DEPTH),
       .PRM_DEPTH    (PRM_DEPTH),
       .TABLES       (TABLES),
+      .COF_DEPTH    (COF_DEPTH),
       .AXI_DATA_BITS(AXI_DATA_BITS),
       .LINE         (LINE),
       .BEATS_W      (BEATS_W),
@@ -169,19 +175,21 @@ module vta_front #(
   };
   wire dispatch_kind = dispatch_insn[2];
   wire load_kind, compute_kind;
-  wire [231:0] load_rest, compute_rest, output_rest, store_rest;
-  wire [WAIT_W-1:0] load_wait, compute_wait, output_wait, store_wait;
+  wire [231:0] load_rest, compute_rest, output_rest, store_rest, row_rest;
+  wire [WAIT_W-1:0] load_wait, compute_wait, output_wait, store_wait, row_wait;
   wire [7:0] load_opcode = load_kind ? `VTA_OP_GATHER : `VTA_OP_LOAD;
   wire [7:0] compute_opcode = compute_kind ? `VTA_OP_ALU : `VTA_OP_GEMM;
   assign load_insn_o    = {load_rest[231:24], load_wait, load_rest[23:0], load_opcode};
   assign compute_insn_o = {compute_rest[231:24], compute_wait, compute_rest[23:0], compute_opcode};
   assign output_insn_o  = {output_rest[231:24], output_wait, output_rest[23:0], `VTA_OP_REQUANT};
   assign store_insn_o   = {store_rest[231:24], store_wait, store_rest[23:0], `VTA_OP_STORE};
+  assign row_insn_o     = {row_rest[231:24], row_wait, row_rest[23:0], `VTA_OP_ROW};
 
   assign load_index_o[31:INDEX_W]    = 4'd0;
   assign compute_index_o[31:INDEX_W] = 4'd0;
   assign output_index_o[31:INDEX_W]  = 4'd0;
   assign store_index_o[31:INDEX_W]   = 4'd0;
+  assign row_index_o[31:INDEX_W]     = 4'd0;
 
   vta_fifo #(
       .WIDTH(KIND_W + PIECES_W),
@@ -244,6 +252,30 @@ module vta_front #(
       .data_o ({store_first_o, store_length_o, store_one_o, store_index_o[INDEX_W-1:0], store_rest, store_wait}),
       .pop_i  (start_i[3])
   );
+
+  generate
+    if (COF_DEPTH != 0) begin : g_row
+      vta_fifo #(
+          .WIDTH(PLAIN_W),
+          .DEPTH(QUEUE_DEPTH),
+          .EARLY(WAIT_W)
+      ) u_row_queue (
+          .clk_i  (clk_i),
+          .rst_ni (rst_ni),
+          .push_i (push[4]),
+          .data_i (plain),
+          .full_o (full[4]),
+          .valid_o(head_o[4]),
+          .data_o ({row_index_o[INDEX_W-1:0], row_rest, row_wait}),
+          .pop_i  (start_i[4])
+      );
+    end else begin : g_no_row
+      assign full[4] = 1'b0;
+      assign head_o[4] = 1'b0;
+      assign {row_index_o[INDEX_W-1:0], row_rest, row_wait} = {PLAIN_W{1'b0}};
+      wire unused_row = &{1'b0, push[4], start_i[4]};
+    end
+  endgenerate
 
   wire unused = &{1'b0, dispatch_insn, dispatch_index_o};
 endmodule

@@ -21,6 +21,8 @@ module vta_top #(
     parameter UOP_DEPTH         = 512,
     parameter PRM_DEPTH         = 64,
     parameter TABLES            = 2,
+    // Entries of coefficients: 0 (no row unit), or a power of two from 256 on
+    parameter COF_DEPTH         = 256,
     // Lanes of the output stage: 1 to BLOCK_OUT
     parameter OUT_LANES         = 1,
     // Bits of a multiplier without its sign: 8 to 31
@@ -153,6 +155,13 @@ module vta_top #(
     if (TABLES != 0 && TABLES != 2 && TABLES != 4 && TABLES != 8 && TABLES != 16) begin : g_table_count
       ERROR_TABLES_must_be_0_or_a_power_of_two_from_2_to_16 u_param_error ();
     end
+    if (COF_DEPTH != 0 && (COF_DEPTH < 256 || COF_DEPTH * BLOCK_OUT > 65536 || (COF_DEPTH & (COF_DEPTH - 1)) != 0))
+    begin : g_cof_depth
+      ERROR_COF_DEPTH_must_be_0_or_a_power_of_two_from_256_to_65536_by_BLOCK_OUT u_param_error ();
+    end
+    if (COF_DEPTH != 0 && BLOCK_OUT * 16 < AXI_DATA_BITS) begin : g_cof_beats
+      ERROR_COF_DEPTH_must_be_0_where_an_entry_is_no_whole_beat u_param_error ();
+    end
     if (PRM_DEPTH * (BLOCK_OUT / OUT_LANES) > 65536) begin : g_prm_groups
       ERROR_PRM_DEPTH_times_BLOCK_OUT_by_OUT_LANES_must_be_at_most_65536 u_param_error ();
     end
@@ -200,7 +209,7 @@ module vta_top #(
   wire [           31:0] fault_index;
   wire [           31:0] cycles;
   wire [           31:0] instructions;
-  wire [            3:0] counter_number;
+  wire [            4:0] counter_number;
   wire                   counter_ready;
   wire [           31:0] counter;
 
@@ -236,6 +245,7 @@ module vta_top #(
   );
 
   vta_csr #(
+      .ROW        ((COF_DEPTH != 0) ? 1 : 0),
       .CONFIG_HASH(CONFIG_HASH)
   ) u_csr (
       .clk_i          (clk_i),
@@ -284,6 +294,7 @@ module vta_top #(
       .UOP_DEPTH        (UOP_DEPTH),
       .PRM_DEPTH        (PRM_DEPTH),
       .TABLES           (TABLES),
+      .COF_DEPTH        (COF_DEPTH),
       .OUT_LANES        (LANES),
       .MULTIPLIER_BITS  (MULTIPLIER_BITS),
       .AXI_DATA_BITS    (AXI_DATA_BITS),

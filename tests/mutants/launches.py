@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.errors import FaultCode
-from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
+from relay_hw.accel.isa.registers import REGISTER
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION
 from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.accel.sim.registers import COUNTERS, ProtocolError
 from relay_hw.accel.sim.rtl_device import WINDOW_BASE, Simulation

@@ -12,7 +12,8 @@ from relay_hw.accel.isa.config import SEMAPHORE_MAX, SEMAPHORES, AccelConfig
 from relay_hw.accel.isa.errors import FaultCode
 from relay_hw.accel.isa.program import Program, Section, SectionKind, WindowPlan
 from relay_hw.accel.isa.records import encode_uops
-from relay_hw.accel.isa.spec import REGISTER, Dst, Form, Mem, Op, Unit
+from relay_hw.accel.isa.registers import REGISTER
+from relay_hw.accel.isa.spec import Dst, Form, Mem, Op, Unit
 from relay_hw.accel.isa.stream import Instr
 from relay_hw.accel.sim.rtl_device import RtlDevice, Simulation
 from tests.mutants.stimuli import DONE_BIT, FAULT_BIT, LAUNCH, RESET, STANDARD, Expected, Maker, Trial, expect

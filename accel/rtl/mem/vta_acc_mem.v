@@ -1,10 +1,10 @@
-// The accumulator scratchpad: ACC_BANKS banks, each with one read and one write port, and three users.
+// The accumulator scratchpad: ACC_BANKS banks, each with one read and one write port, and four users.
 // Contract: users keep apart per bank and cycle; the outputs clash_* name the users that did not (no arbitration:
 // what is read or written then is unspecified).  A read in the cycle of a write to the same entry returns the old
-// entry.  Bank = entry / (ACC_DEPTH / ACC_BANKS).  COMPUTE and OUTPUT say in one cycle that they write and where, and
+// entry.  Bank = entry / (ACC_DEPTH / ACC_BANKS).  COMPUTE, OUTPUT and ROW say in one cycle that they write and where, and
 // bring what in the next one; that is the cycle of the write, and of its clash.  LOAD says both in the first of them.
-// Latency: c_rdata_o is valid for one cycle after the edge that samples the read; o_rdata_o is valid after the edge behind
-// that one, until the next read of OUTPUT's is.
+// Latency: c_rdata_o is valid for one cycle after the edge that samples the read; o_rdata_o and r_rdata_o are valid after the
+// edge behind that one, until the next read of the same user is.
 `resetall
 `timescale 1ns / 1ps
 `default_nettype none
@@ -22,7 +22,9 @@ module vta_acc_mem #(
     // Bus width in bits
     parameter BEAT_W      = 64,
     // Width of the beat address in bits
-    parameter BEAT_ADDR_W = 20
+    parameter BEAT_ADDR_W = 20,
+    // 1: there is a row unit; else its inputs are ignored
+    parameter ROW         = 0
 ) (
     input  wire                    clk_i,
     // COMPUTE: entry read and entry write, its data a cycle later
@@ -46,9 +48,17 @@ module vta_acc_mem #(
     input  wire                    l_expand_i,
     input  wire [ BEAT_ADDR_W-1:0] l_waddr_i,
     input  wire [      BEAT_W-1:0] l_wdata_i,
-    // COMPUTE and OUTPUT read one bank; users that write a bank together (bit 0 COMPUTE, 1 OUTPUT, 2 LOAD)
-    output wire                    clash_read_o,
-    output wire [             2:0] clash_write_o
+    // ROW: read of the low bytes of an entry's lanes, entry write, its data a cycle later: a byte for each lane, widened
+    input  wire                    r_re_i,
+    input  wire [            15:0] r_raddr_i,
+    output wire [ BLOCK_OUT*8-1:0] r_rdata_o,
+    input  wire                    r_we_i,
+    input  wire [            15:0] r_waddr_i,
+    input  wire [ BLOCK_OUT*8-1:0] r_wdata_i,
+    // users that read a bank together (bit 0 COMPUTE, 1 OUTPUT, 2 ROW), that write one (bit 0 COMPUTE, 1 OUTPUT, 2 LOAD,
+    // 3 ROW)
+    output wire [             2:0] clash_read_o,
+    output wire [             3:0] clash_write_o
 );
   localparam ENTRY_W = BLOCK_OUT * 32;
   localparam WIDE_W = 4 * BEAT_W;
@@ -86,6 +96,15 @@ module vta_acc_mem #(
   wire [15:0] c_rsub = c_raddr_i & ENTRY_MASK;
   wire [15:0] o_rsub = ((o_raddr_i & ENTRY_MASK) << GROUPS_LOG) | {10'd0, o_rgroup_i};
 
+  wire r_re = ROW != 0 && r_re_i;
+  wire r_we = ROW != 0 && r_we_i;
+  wire [15:0] r_rrow = (r_raddr_i >> ENTRY_LOG) & ROW_MASK;
+  wire [15:0] r_rbank = (r_raddr_i >> (ENTRY_LOG + BANK_LOG)) & BANK_MASK;
+  wire [15:0] r_wrow = (r_waddr_i >> ENTRY_LOG) & ROW_MASK;
+  wire [15:0] r_wbank = (r_waddr_i >> (ENTRY_LOG + BANK_LOG)) & BANK_MASK;
+  wire [15:0] r_rsub = r_raddr_i & ENTRY_MASK;
+  wire [15:0] r_wsub = r_waddr_i & ENTRY_MASK;
+
   localparam [BEAT_ADDR_W-1:0] ONE = 1;
   localparam [BEAT_ADDR_W-1:0] PLAIN_MASK = (ONE << PLAIN_LOG) - ONE;
   localparam [BEAT_ADDR_W-1:0] WIDE_MASK = (ONE << WIDE_LOG) - ONE;
@@ -97,7 +116,7 @@ module vta_acc_mem #(
   wire [15:0] l_wbank = l_all_bank[15:0] & BANK_MASK;
 
   // columns of a row that each user writes
-  wire [COLS-1:0] c_cols, o_cols, l_cols;
+  wire [COLS-1:0] c_cols, o_cols, r_cols, l_cols;
 
   genvar i;
   generate
@@ -107,6 +126,7 @@ module vta_acc_mem #(
       localparam [31:0] WIDE_OF = i * COL_W / WIDE_W;
       assign c_cols[i] = c_wsub == ENTRY_OF[15:0];
       assign o_cols[i] = o_wsub == ENTRY_OF[15:0];
+      assign r_cols[i] = r_wsub == ENTRY_OF[15:0];
       assign l_cols[i] = l_expand_i ? l_wsub == WIDE_OF[BEAT_ADDR_W-1:0] : l_psub == PLAIN_OF[BEAT_ADDR_W-1:0];
     end
   endgenerate
@@ -140,64 +160,76 @@ module vta_acc_mem #(
     end
   endgenerate
 
-  // what COMPUTE and OUTPUT may get of each bank; columns that neither reads are 0, so that they can be joined
+  // what users may get of each bank; columns that none reads are 0, so that they can be joined
   wire [ACC_BANKS*ENTRY_W-1:0] rows;
-  // for each bank: OUTPUT and LOAD, COMPUTE and LOAD, COMPUTE and OUTPUT write it together
-  wire [ACC_BANKS*3-1:0] meet;
+  // for each bank: users that write it together
+  wire [ACC_BANKS*4-1:0] meet;
 
   genvar col;
   generate
     for (i = 0; i < ACC_BANKS; i = i + 1) begin : g_bank
       localparam [31:0] BANK = i;
       wire c_reads = c_re_i && c_rbank == BANK[15:0];
+      wire r_reads = !c_reads && r_re && r_rbank == BANK[15:0];
       // whether OUTPUT reads or not: it is known late, and nothing is taken if it does not
-      wire o_reads = !c_reads && o_rbank == BANK[15:0];
+      wire o_reads = !c_reads && !r_reads && o_rbank == BANK[15:0];
       wire c_meant = c_we_i && c_wbank == BANK[15:0];
       wire o_meant = o_we_i && o_wbank == BANK[15:0];
+      wire r_meant = r_we && r_wbank == BANK[15:0];
       wire l_meant = l_we_i && l_wbank == BANK[15:0];
 
       // who writes
-      reg c_writes_q, o_writes_q, l_writes_q;
-      always @(posedge clk_i) {c_writes_q, o_writes_q, l_writes_q} <= {c_meant, o_meant, l_meant};
-      wire writes = c_writes_q || o_writes_q || l_writes_q;
-      assign meet[i*3+:3] = {o_writes_q && l_writes_q, c_writes_q && l_writes_q, c_writes_q && o_writes_q};
+      reg c_writes_q, o_writes_q, r_writes_q, l_writes_q;
+      always @(posedge clk_i) {c_writes_q, o_writes_q, r_writes_q, l_writes_q} <= {c_meant, o_meant, r_meant, l_meant};
+      wire writes = c_writes_q || o_writes_q || r_writes_q || l_writes_q;
+      assign meet[i*4+:4] = {
+        r_writes_q && (c_writes_q || o_writes_q || l_writes_q),
+        l_writes_q && (c_writes_q || o_writes_q || r_writes_q),
+        o_writes_q && (c_writes_q || l_writes_q || r_writes_q),
+        c_writes_q && (o_writes_q || l_writes_q || r_writes_q)
+      };
 
-      wire [15:0] rrow = c_reads ? c_rrow : o_rrow;
+      wire [15:0] rrow = c_reads ? c_rrow : r_reads ? r_rrow : o_rrow;
       wire [ROW_W-1:0] row;
       for (col = 0; col < COLS; col = col + 1) begin : g_col
         localparam [31:0] ENTRY_OF = col * COL_W / ENTRY_W;
         localparam [31:0] GROUP_OF = col * COL_W / LANE_GROUP_W;
         localparam LANE = col * COL_W / 32;
-        wire here = (c_reads && c_rsub == ENTRY_OF[15:0]) || (o_reads && o_rsub == GROUP_OF[15:0]);
+        wire here = (c_reads && c_rsub == ENTRY_OF[15:0]) || (r_reads && r_rsub == ENTRY_OF[15:0])
+            || (o_reads && o_rsub == GROUP_OF[15:0]);
         // who writes, and where, in registers of the column's own: all its data wait for them
-        reg c_here_q, o_here_q, we_q;
+        reg c_here_q, o_here_q, r_here_q, we_q;
         reg [ROW_ADDR_W-1:0] row_q;
         (* keep *)
         always @(posedge clk_i) begin
-          {c_here_q, o_here_q} <= {c_meant, o_meant};
-          we_q  <= c_meant ? c_cols[col] : o_meant ? o_cols[col] : l_meant && l_cols[col];
-          row_q <= c_meant ? c_wrow[ROW_ADDR_W-1:0] : o_meant ? o_wrow[ROW_ADDR_W-1:0] : l_wrow[ROW_ADDR_W-1:0];
+          {c_here_q, o_here_q, r_here_q} <= {c_meant, o_meant, r_meant};
+          we_q <= c_meant ? c_cols[col] : o_meant ? o_cols[col] : r_meant ? r_cols[col] : l_meant && l_cols[col];
+          row_q <= c_meant ? c_wrow[ROW_ADDR_W-1:0] : o_meant ? o_wrow[ROW_ADDR_W-1:0]
+              : r_meant ? r_wrow[ROW_ADDR_W-1:0] : l_wrow[ROW_ADDR_W-1:0];
         end
 
         // The low bytes are chosen twice.  For the bits above two nets of a lane suffice: the beat's bits, the entry's, or
-        // with both or none of them 1 or 0, the sign of what OUTPUT or LOAD widens.  (Nothing is computed for banks that
+        // with both or none of them 1 or 0, the sign of what OUTPUT, ROW or LOAD widens.  (Nothing is computed for banks that
         // are not written: Verilator takes the if as it stands.)
         reg [COL_W-1:0] data;
-        reg [7:0] low;
+        wire byte_here = o_here_q || r_here_q;
+        reg [7:0] short, low;
         reg beat, entry;
         integer k;
         always @* begin
           data = `VTA_DONT_CARE(COL_W);
+          short = `VTA_DONT_CARE(8);
           low = `VTA_DONT_CARE(8);
           beat = `VTA_DONT_CARE(1);
           entry = `VTA_DONT_CARE(1);
           k = 0;
           if (writes)
             for (k = 0; k < COL_W / 32; k = k + 1) begin
-              low = c_here_q ? c_wdata_i[(LANE+k)%BLOCK_OUT*32+:8] : o_wdata_i[(LANE+k)%BLOCK_OUT*8+:8];
-              beat = !c_here_q && (o_here_q ? o_wdata_i[(LANE+k)%BLOCK_OUT*8+7] : l_fill[LANE+k]);
-              entry = c_here_q || (beat && (o_here_q || l_widen[LANE+k]));
-              data[k*32+:8] = (c_here_q || o_here_q) ? low : l_low[(LANE+k)*8+:8];
+              short = r_here_q ? r_wdata_i[(LANE+k)%BLOCK_OUT*8+:8] : o_wdata_i[(LANE+k)%BLOCK_OUT*8+:8];
+              low = c_here_q ? c_wdata_i[(LANE+k)%BLOCK_OUT*32+:8] : short;
+              beat = !c_here_q && (byte_here ? short[7] : l_fill[LANE+k]);
+              entry = c_here_q || (beat && (byte_here || l_widen[LANE+k]));
+              data[k*32+:8] = (c_here_q || byte_here) ? low : l_low[(LANE+k)*8+:8];
               data[k*32+8+:24] = ({24{beat}} & (l_high[(LANE+k)*24+:24] | {24{entry}}))
                   | ({24{entry}} & c_wdata_i[(LANE+k)%BLOCK_OUT*32+8+:24]);
             end
@@ -220,19 +252,22 @@ module vta_acc_mem #(
       end
       assign rows[i*ENTRY_W+:ENTRY_W] = entry_row;
 
-      wire unused_rows = &{1'b0, rrow, c_wrow, o_wrow, l_wrow};
+      wire unused_rows = &{1'b0, rrow, c_wrow, o_wrow, r_wrow, l_wrow};
     end
   endgenerate
 
-  assign clash_read_o  = c_re_i && o_re_i && c_rbank == o_rbank;
+  wire co = c_re_i && o_re_i && c_rbank == o_rbank;
+  wire cr = c_re_i && r_re && c_rbank == r_rbank;
+  wire ro = r_re && o_re_i && r_rbank == o_rbank;
+  assign clash_read_o = {cr || ro, co || ro, co || cr};
 
-  reg clash_co, clash_cl, clash_ol;
+  reg [3:0] clash;
   integer b;
   always @* begin
-    {clash_ol, clash_cl, clash_co} = 3'd0;
-    for (b = 0; b < ACC_BANKS; b = b + 1) {clash_ol, clash_cl, clash_co} = {clash_ol, clash_cl, clash_co} | meet[b*3+:3];
+    clash = 4'd0;
+    for (b = 0; b < ACC_BANKS; b = b + 1) clash = clash | meet[b*4+:4];
   end
-  assign clash_write_o = {clash_cl || clash_ol, clash_co || clash_ol, clash_co || clash_cl};
+  assign clash_write_o = clash;
 
   wire [     ENTRY_W-1:0] o_entry;
   reg  [     ENTRY_W-1:0] o_entry_q;
@@ -278,7 +313,38 @@ module vta_acc_mem #(
 
   assign o_rdata_o = o_lanes;
 
-  wire unused = &{1'b0, l_all_row, l_all_bank};
+  generate
+    if (ROW != 0) begin : g_row
+      wire [ACC_BANKS*BLOCK_OUT*8-1:0] low_bytes;
+      for (i = 0; i < ACC_BANKS * BLOCK_OUT; i = i + 1) begin : g_byte
+        assign low_bytes[i*8+:8] = rows[i*32+:8];
+      end
+      wire [BLOCK_OUT*8-1:0] r_bytes;
+      reg  [BLOCK_OUT*8-1:0] r_bytes_q;
+      reg                    r_read_q;
+      vta_pick #(
+          .WIDTH(BLOCK_OUT * 8),
+          .WAYS (ACC_BANKS),
+          .WAY_W(BANK_W)
+      ) u_r_pick (
+          .clk_i  (clk_i),
+          .en_i   (r_re),
+          .way_i  (r_rbank[BANK_W-1:0]),
+          .words_i(low_bytes),
+          .word_o (r_bytes)
+      );
+      always @(posedge clk_i) begin
+        r_read_q <= r_re;
+        if (r_read_q) r_bytes_q <= r_bytes;
+      end
+      assign r_rdata_o = r_bytes_q;
+    end else begin : g_no_row
+      assign r_rdata_o = {BLOCK_OUT * 8{1'b0}};
+      wire unused_row = &{1'b0, r_re_i, r_we_i};
+    end
+  endgenerate
+
+  wire unused = &{1'b0, l_all_row, l_all_bank, r_wdata_i};
 endmodule
 
 `resetall

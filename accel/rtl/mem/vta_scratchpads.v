@@ -1,7 +1,7 @@
-// The seven scratchpads: micro-ops, inputs, weights, accumulators, parameters, tables, outputs.
+// The scratchpads: micro-ops, inputs, weights, accumulators, parameters, tables, coefficients, outputs.
 // Contract: each has the users that its ports name; LOAD writes all but OUT in bus beats.
-// Latency: read data are valid after the edge that samples the read, for OUTPUT of the accumulator after the edge behind
-// that one; all but those for COMPUTE of the accumulator hold until the next ones.  What LOAD writes is in a scratchpad
+// Latency: read data are valid after the edge that samples the read, for OUTPUT and ROW of the accumulator after the edge
+// behind that one; all but those for COMPUTE of the accumulator hold until the next ones.  What LOAD writes is in a scratchpad
 // after the edge behind the one that samples it, in that of weights an edge later: beats come from afar, and wait in
 // registers here or in vta_wgt_mem and vta_acc_mem.
 `resetall
@@ -23,6 +23,8 @@ module vta_scratchpads #(
     parameter UOP_DEPTH     = 512,
     parameter PRM_DEPTH     = 64,
     parameter TABLES        = 0,
+    // Entries of coefficients, 0: no row unit
+    parameter COF_DEPTH     = 0,
     parameter OUT_LANES     = 2,
     parameter AXI_DATA_BITS = 64,
     // Factors of a beat of weights
@@ -78,13 +80,26 @@ module vta_scratchpads #(
     // the same to ACC, a cycle before o_wdata_i
     input  wire                            o_acc_we_i,
     input  wire                     [15:0] o_acc_waddr_i,
+    // ROW: the accumulator's low bytes, written a cycle later and widened; coefficients
+    input  wire                            r_re_i,
+    input  wire                     [15:0] r_raddr_i,
+    output wire          [BLOCK_OUT*8-1:0] r_rdata_o,
+    input  wire                            r_we_i,
+    input  wire                     [15:0] r_waddr_i,
+    input  wire          [BLOCK_OUT*8-1:0] r_wdata_i,
+    input  wire                            cof_s_re_i,
+    input  wire       [BLOCK_OUT/4*16-1:0] cof_s_raddr_i,
+    output wire       [BLOCK_OUT/4*16-1:0] cof_s_o,
+    input  wire                            cof_r_re_i,
+    input  wire       [BLOCK_OUT/4*16-1:0] cof_r_raddr_i,
+    output wire       [BLOCK_OUT/4*48-1:0] cof_r_o,
     // STORE
     input  wire                            out_re_i,
     input  wire              [BEATS_W-1:0] out_raddr_i,
     output wire        [AXI_DATA_BITS-1:0] out_rdata_o,
-    // accumulator users that met in a bank
-    output wire                            clash_read_o,
-    output wire                      [2:0] clash_write_o
+    // accumulator users that met in a bank (see vta_acc_mem)
+    output wire                      [2:0] clash_read_o,
+    output wire                      [3:0] clash_write_o
 );
   localparam GROUPS = BLOCK_OUT / OUT_LANES;
   // bytes of an entry of INP
@@ -196,6 +211,32 @@ module vta_scratchpads #(
     end
   endgenerate
 
+  generate
+    if (COF_DEPTH > 0) begin : g_cof
+      vta_cof_mem #(
+          .LANES      (BLOCK_OUT / `VTA_ROW_QUARTERS),
+          .COF_DEPTH  (COF_DEPTH),
+          .BEAT_W     (AXI_DATA_BITS),
+          .BEAT_ADDR_W(BEATS_W)
+      ) u_cof (
+          .clk_i    (clk_i),
+          .we_i     (load_we_q[`VTA_MEM_COF]),
+          .waddr_i  (beat_q),
+          .wdata_i  (word_q),
+          .s_re_i   (cof_s_re_i),
+          .s_raddr_i(cof_s_raddr_i),
+          .s_word_o (cof_s_o),
+          .r_re_i   (cof_r_re_i),
+          .r_raddr_i(cof_r_raddr_i),
+          .r_word_o (cof_r_o)
+      );
+    end else begin : g_no_cof
+      assign cof_s_o = {BLOCK_OUT / 4 * 16{1'b0}};
+      assign cof_r_o = {BLOCK_OUT / 4 * 48{1'b0}};
+      wire unused_cof = &{1'b0, cof_s_re_i, cof_s_raddr_i, cof_r_re_i, cof_r_raddr_i};
+    end
+  endgenerate
+
   vta_ram_out #(
       .BEAT_W     (AXI_DATA_BITS),
       .ELEM_W     (BLOCK_OUT * 8),
@@ -217,7 +258,8 @@ module vta_scratchpads #(
       .ACC_BANKS  (ACC_BANKS),
       .OUT_LANES  (OUT_LANES),
       .BEAT_W     (AXI_DATA_BITS),
-      .BEAT_ADDR_W(BEATS_W)
+      .BEAT_ADDR_W(BEATS_W),
+      .ROW        ((COF_DEPTH != 0) ? 1 : 0)
   ) u_acc (
       .clk_i        (clk_i),
       .c_re_i       (c_re_i),
@@ -237,6 +279,12 @@ module vta_scratchpads #(
       .l_expand_i   (load_expand_i),
       .l_waddr_i    (load_waddr_i),
       .l_wdata_i    (load_wdata_i),
+      .r_re_i       (r_re_i),
+      .r_raddr_i    (r_raddr_i),
+      .r_rdata_o    (r_rdata_o),
+      .r_we_i       (r_we_i),
+      .r_waddr_i    (r_waddr_i),
+      .r_wdata_i    (r_wdata_i),
       .clash_read_o (clash_read_o),
       .clash_write_o(clash_write_o)
   );

@@ -10,7 +10,7 @@ import cocotb
 from cocotb.triggers import FallingEdge
 from cocotbext.axi import AxiLiteBus, AxiLiteMaster, AxiResp
 
-from relay_hw.accel.isa.spec import REGISTER
+from relay_hw.accel.isa.registers import REGISTER
 from relay_hw.accel.sim.bench.common import Dut, get, rng, settle, start
 
 KNOWN = range(0, 0x100, 4)

@@ -117,6 +117,7 @@ async def a_last_token_too_many_is_told(dut: Dut) -> None:
         "alu alu_op=add use_imm=1 imm=1 iter_in=1 uop_end=1 set=s3",
         "requant form=pass clip_lo=-128 clip_hi=127 iter_in=1 acc_in=1 dst_in=1 set=s3",
         "store mem=out dram=0x40 z=1 set=s3",
+        "row kind=rms_norm rows=1 columns=1 set=s3",
     ):
         before = ["load mem=uop z=1 set=s0", f"{line} wait=s0"] if line.startswith("alu") else [line]
         for more in (0, 1):

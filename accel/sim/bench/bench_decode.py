@@ -13,6 +13,7 @@ from relay_hw.accel.sim.bench.instructions import (
     has_factors,
     last_plane,
     legal,
+    ops_of,
     sizes_of,
     transfer_beats,
     word_of,
@@ -42,7 +43,7 @@ def fits(dut: Dut, values: dict[str, int]) -> bool:
 async def accepts_legal_instructions(dut: Dut) -> None:
     random, sizes = rng(), sizes_of(dut)
     for _ in range(1500):
-        op = random.choice(list(Op))
+        op = random.choice(ops_of(sizes))
         values = legal(random, sizes, op)
         dut.insn_i.value = word_of(op, values)
         await settle()
@@ -60,7 +61,7 @@ async def accepts_legal_instructions(dut: Dut) -> None:
 async def refuses_each_flaw_by_its_code(dut: Dut) -> None:
     random, sizes = rng(), sizes_of(dut)
     for _ in range(2000):
-        op = random.choice(list(Op))
+        op = random.choice(ops_of(sizes))
         word, values, code = flawed(random, sizes, op)
         dut.insn_i.value = word
         await settle()

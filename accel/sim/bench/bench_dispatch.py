@@ -9,7 +9,7 @@ from relay_hw.accel.isa.spec import BY_OP, Mem, Op, Unit
 from relay_hw.accel.sim.bench.bench_dma_walk import merged
 from relay_hw.accel.sim.bench.bench_once import once_of
 from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
-from relay_hw.accel.sim.bench.instructions import Sizes, block_of, first_beat, flawed, legal, sizes_of, word_of
+from relay_hw.accel.sim.bench.instructions import Sizes, block_of, first_beat, flawed, legal, ops_of, sizes_of, word_of
 
 # Index, unit, instruction, the beats of its transfer: one piece, its length, the first; its loops of one step.
 Pushed = tuple[int, int, int, tuple[int, int, int], int]
@@ -24,7 +24,7 @@ async def feed(dut: Dut, words: list[int], count: int, cycles: int = 4000) -> tu
     pushed: list[Pushed] = []
     for cycle in range(cycles):
         valid = bool(waiting) and random.random() < 0.8
-        full, quiet = random.getrandbits(4) & random.getrandbits(4), random.random() < 0.2
+        full, quiet = random.getrandbits(5) & random.getrandbits(5), random.random() < 0.2
         dut.insn_valid_i.value, dut.full_i.value, dut.quiet_i.value = valid, full, quiet
         dut.insn_i.value = waiting[0] if valid else 0
         await settle()
@@ -66,7 +66,7 @@ def check(sizes: Sizes, pushed: list[Pushed], program: list[tuple[Op, dict[str, 
 async def keeps_order_and_finishes_when_quiet(dut: Dut) -> None:
     random, sizes = rng(), sizes_of(dut)
     for length in (0, 1, 2, 40, 200):
-        ops = [random.choice([op for op in Op if op is not Op.FINISH]) for _ in range(length)]
+        ops = [random.choice([op for op in ops_of(sizes) if op is not Op.FINISH]) for _ in range(length)]
         program = [(op, legal(random, sizes, op)) for op in ops]
         words = [word_of(op, values) for op, values in program] + [word_of(Op.FINISH, {})]
         pushed, done = await feed(dut, words, length + 1)
@@ -91,9 +91,9 @@ async def faults_at_the_flawed_instruction(dut: Dut) -> None:
     random, sizes = rng(), sizes_of(dut)
     for _ in range(25):
         length = random.randrange(6)
-        ops = [random.choice([op for op in Op if op is not Op.FINISH]) for _ in range(length)]
+        ops = [random.choice([op for op in ops_of(sizes) if op is not Op.FINISH]) for _ in range(length)]
         program = [(op, legal(random, sizes, op)) for op in ops]
-        word, _, code = flawed(random, sizes, random.choice(list(Op)))
+        word, _, code = flawed(random, sizes, random.choice(ops_of(sizes)))
         words = [word_of(op, values) for op, values in program] + [word, word_of(Op.FINISH, {})]
         pushed, done = await feed(dut, words, length + 2)
         assert done is None

@@ -16,6 +16,7 @@ from relay_hw.accel.sim.bench.unit import (
     random_compute,
     random_prm,
     random_requant,
+    random_row,
     random_state,
     random_uops,
 )
@@ -30,6 +31,8 @@ INPUTS = (
     "output_insn_i",
     "output_once_i",
     "output_index_i",
+    "row_insn_i",
+    "row_index_i",
     "start_i",
 )
 INPUTS += (
@@ -42,7 +45,8 @@ INPUTS += (
     "out_re_i",
     "out_raddr_i",
 )
-LOADED = (Mem.UOP, Mem.INP, Mem.WGT, Mem.ACC, Mem.PRM)
+LOADED = (Mem.UOP, Mem.INP, Mem.WGT, Mem.ACC, Mem.PRM, Mem.COF)
+UNITS = {Op.REQUANT: 1, Op.ROW: 2}
 
 
 async def fill(dut: Dut, state: AccelState) -> None:
@@ -59,12 +63,13 @@ async def fill(dut: Dut, state: AccelState) -> None:
 
 async def execute(dut: Dut, state: AccelState, op: Op, values: dict[str, int], index: int) -> None:
     """One instruction alone, to its tokens; the semantics do the same."""
-    unit = int(op is Op.REQUANT)
-    insn, number = (dut.output_insn_i, dut.output_index_i) if unit else (dut.compute_insn_i, dut.compute_index_i)
-    insn.value, number.value, dut.head_i.value = encode(op, values), index, 1 << unit
-    if unit:
+    unit = UNITS.get(op, 0)
+    name = ("compute", "output", "row")[unit]
+    getattr(dut, f"{name}_insn_i").value, getattr(dut, f"{name}_index_i").value = encode(op, values), index
+    dut.head_i.value = 1 << unit
+    if unit == 1:
         dut.output_once_i.value = once_of(op, values) >> 2
-    else:
+    elif unit == 0:
         dut.compute_once_i.value = once_of(op, values)
     await settle()
     assert get(dut.want_o) == 1 << unit
@@ -106,7 +111,9 @@ async def leaves_what_the_semantics_say(dut: Dut) -> None:
     await fill(dut, state)
     part = config.block_parts
     for index in range(60):
-        if random.random() < 0.5:
+        if config.cof_depth and random.random() < 0.2:
+            await execute(dut, state, Op.ROW, random_row(random, config), index)
+        elif random.random() < 0.5:
             await execute(dut, state, *random_compute(random, UOPS, LIMIT, part), index)
         else:
             await execute(dut, state, Op.REQUANT, random_requant(random, part), index)

@@ -8,7 +8,7 @@ from relay_hw.accel.isa.spec import BY_OP, Op, Unit, encode
 from relay_hw.accel.sim.bench.bench_dma_walk import merged
 from relay_hw.accel.sim.bench.bench_once import once_of
 from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
-from relay_hw.accel.sim.bench.instructions import block_of, first_beat, legal, sizes_of, word_of
+from relay_hw.accel.sim.bench.instructions import block_of, first_beat, legal, ops_of, sizes_of, word_of
 
 UNITS = {unit: unit.name.lower() for unit in Unit}
 OFFSET = 0x1240 & ~31
@@ -19,7 +19,7 @@ async def queues_hold_the_program_in_order(dut: Dut) -> None:
     random, sizes = rng(), sizes_of(dut)
     bus = parameter(dut, "AXI_DATA_BITS") // 8
     for length in (0, 3, 60):
-        ops = [random.choice([op for op in Op if op is not Op.FINISH]) for _ in range(length)]
+        ops = [random.choice([op for op in ops_of(sizes) if op is not Op.FINISH]) for _ in range(length)]
         program = [(op, legal(random, sizes, op)) for op in ops]
         words = [word_of(op, values) for op, values in program] + [encode(Op.FINISH, {})]
         code = b"".join(word.to_bytes(32, "little") for word in words)
@@ -37,12 +37,12 @@ async def queues_hold_the_program_in_order(dut: Dut) -> None:
             dut.fetch_ready_i.value, dut.fetch_beat_i.value = ready, deliver
             dut.rdata_i.value = int.from_bytes(beats.pop(0), "little") if deliver else 0
             heads = get(dut.head_o)
-            pops = heads & random.getrandbits(4) & random.getrandbits(4)
+            pops = heads & random.getrandbits(5) & random.getrandbits(5)
             for unit, name in UNITS.items():
                 if pops >> unit & 1:
                     check(dut, name, expected[unit].pop(0), words, program, sizes)
             dut.start_i.value = pops
-            dut.idle_i.value = 15 if random.random() < 0.5 else random.randrange(15)
+            dut.idle_i.value = 31 if random.random() < 0.5 else random.randrange(31)
             if ready and get(dut.fetch_valid_o):
                 begin = get(dut.fetch_offset_o) - OFFSET
                 end = begin + get(dut.fetch_beats_o) * bus
@@ -54,7 +54,7 @@ async def queues_hold_the_program_in_order(dut: Dut) -> None:
             await step(dut)
             if done:
                 break
-        assert done and get(dut.idle_i) == 15 and not any(expected.values())
+        assert done and get(dut.idle_i) == 31 and not any(expected.values())
         assert get(dut.dispatch_index_o) == length + 1
 
 

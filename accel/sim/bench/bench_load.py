@@ -35,6 +35,7 @@ WINDOW = 1 << 17
 def sizes(config: AccelConfig) -> Sizes:
     elements = {Mem.INP: config.inp_bytes, Mem.WGT: config.wgt_bytes, Mem.ACC: config.acc_bytes}
     elements |= {Mem.OUT: config.out_bytes, Mem.UOP: 8, Mem.PRM: config.prm_bytes, Mem.TAB: TABLE_RECORD_BYTES}
+    elements[Mem.COF] = config.cof_bytes
     return Sizes(config.bus_bytes, elements, {mem: 64 for mem in Mem})
 
 

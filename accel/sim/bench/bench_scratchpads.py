@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import cocotb
 import numpy as np
 
 from relay_hw.accel.isa.records import decode_tables
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
-from relay_hw.accel.sim.bench.instructions import sizes_of
+from relay_hw.accel.sim.bench.instructions import Sizes, sizes_of
 
 INPUTS = (
     "load_we",
@@ -43,10 +45,19 @@ INPUTS = (
     "out_we",
     "o_acc_we",
     "o_acc_waddr",
+    "r_re",
+    "r_raddr",
+    "r_we",
+    "r_waddr",
+    "r_wdata",
+    "cof_s_re",
+    "cof_s_raddr",
+    "cof_r_re",
+    "cof_r_raddr",
     "out_re",
     "out_raddr",
 )
-LOADED = (Mem.UOP, Mem.INP, Mem.WGT, Mem.ACC, Mem.PRM, Mem.TAB)
+LOADED = (Mem.UOP, Mem.INP, Mem.WGT, Mem.ACC, Mem.PRM, Mem.TAB, Mem.COF)
 
 
 async def fill(dut: Dut, mem: Mem, data: bytes, bus: int) -> None:
@@ -61,6 +72,27 @@ async def fill(dut: Dut, mem: Mem, data: bytes, bus: int) -> None:
 
 def element(data: bytes | bytearray, size: int, index: int) -> int:
     return int.from_bytes(data[index * size : (index + 1) * size], "little")
+
+
+def entry_of(data: bytearray, sizes: Sizes, index: int) -> bytes:
+    """The bytes of an accumulator entry."""
+    size = sizes.elements[Mem.ACC]
+    return bytes(data[index * size : (index + 1) * size])
+
+
+def look_up(dut: Dut, random: Random, data: bytes, sizes: Sizes) -> tuple[int, int]:
+    """Let each lane of the row unit look two records up; what it gets: a gain, and bias and gain."""
+    lanes, depth = sizes.elements[Mem.OUT] // 4, sizes.depths[Mem.COF]
+    dut.cof_s_re_i.value = dut.cof_r_re_i.value = 1
+    words = [0, 0]
+    for n, port in enumerate((dut.cof_s_raddr_i, dut.cof_r_raddr_i)):
+        entries = [random.randrange(max(depth, 1)) for _ in range(lanes)]
+        port.value = sum(entry << 16 * lane for lane, entry in enumerate(entries))
+        for lane, entry in enumerate(entries):
+            record = element(data, 8, entry * lanes + lane)
+            kept = record & 0xFFFF if n == 0 else record & 0xFFFF | record >> 32 << 16
+            words[n] |= kept << (16, 48)[n] * lane
+    return words[0], words[1]
 
 
 @cocotb.test()
@@ -79,11 +111,12 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
         dut.o_wdata_i.value = element(model[Mem.OUT], sizes.elements[Mem.OUT], index)
         await step(dut)
     dut.out_we_i.value = 0
-    read: int | None = None  # what OUTPUT read of the accumulator at the edge before
-    # Who writes ACC in this cycle, as was said in the one before: 1 COMPUTE, 2 OUTPUT.
+    users = 3 if sizes.depths[Mem.COF] else 2
+    read: tuple[int, int] | None = None  # who read the accumulator at the edge before, 1 OUTPUT, 2 ROW, and what
+    # Who writes ACC in this cycle, as was said in the one before: 1 COMPUTE, 2 OUTPUT, 3 ROW.
     writer = where = 0
     for _ in range(300):
-        at = {mem: random.randrange(sizes.depths[mem]) for mem in Mem}
+        at = {mem: random.randrange(max(sizes.depths[mem], 1)) for mem in Mem}
         number, values = random.randrange(len(tables)), np.frombuffer(random.randbytes(lanes), np.int8)
         dut.tab_re_i.value, dut.tab_number_i.value = 1, number
         dut.tab_value_i.value = int.from_bytes(values.tobytes(), "little")
@@ -93,12 +126,14 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
         dut.uop_raddr_i.value, dut.inp_raddr_i.value = at[Mem.UOP], at[Mem.INP]
         dut.wgt_raddr_i.value, dut.out_raddr_i.value = at[Mem.WGT], at[Mem.OUT]
         dut.prm_raddr_i.value = at[Mem.PRM] * groups + prm_group
-        by_compute = random.random() < 0.5
-        dut.c_re_i.value, dut.o_re_i.value, dut.o_rgroup_i.value = by_compute, not by_compute, acc_group
-        dut.c_raddr_i.value = dut.o_raddr_i.value = at[Mem.ACC]
-        next_writer, next_where = random.randrange(3), random.randrange(sizes.depths[Mem.ACC])
-        dut.c_we_i.value, dut.o_acc_we_i.value = next_writer == 1, next_writer == 2
-        dut.c_waddr_i.value = dut.o_acc_waddr_i.value = next_where
+        reader = random.randrange(users)
+        dut.c_re_i.value, dut.o_re_i.value, dut.r_re_i.value = reader == 0, reader == 1, reader == 2
+        dut.o_rgroup_i.value = acc_group
+        dut.c_raddr_i.value = dut.o_raddr_i.value = dut.r_raddr_i.value = at[Mem.ACC]
+        next_writer, next_where = random.randrange(users + 1), random.randrange(sizes.depths[Mem.ACC])
+        dut.c_we_i.value, dut.o_acc_we_i.value, dut.r_we_i.value = (next_writer == user for user in (1, 2, 3))
+        dut.c_waddr_i.value = dut.o_acc_waddr_i.value = dut.r_waddr_i.value = next_where
+        sums, records = look_up(dut, random, bytes(model[Mem.COF]), sizes)
         word = random.randbytes(sizes.elements[Mem.ACC])
         dut.c_wdata_i.value = int.from_bytes(word, "little")
         # OUTPUT writes ACC, OUT or INP at one address.
@@ -110,8 +145,10 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
         if into_inp:
             dut.o_waddr_i.value = block * config_out // sizes.elements[Mem.INP]
         dut.o_wdata_i.value = int.from_bytes(vector, "little")
-        if writer == 2:
-            word = np.frombuffer(vector, np.int8).astype("<i4").tobytes()
+        row_vector = random.randbytes(config_out)
+        dut.r_wdata_i.value = int.from_bytes(row_vector, "little")
+        if writer >= 2:
+            word = np.frombuffer(vector if writer == 2 else row_vector, np.int8).astype("<i4").tobytes()
         dut.inp_we_i.value = into_inp
         await step(dut)
         assert not get(dut.clash_read_o) and not get(dut.clash_write_o)
@@ -121,11 +158,14 @@ async def every_port_reaches_its_memory(dut: Dut) -> None:
         assert get(dut.prm_o) == element(model[Mem.PRM], lanes * 16, at[Mem.PRM] * groups + prm_group)
         results = tables[number][values.astype(np.int64) + 128]
         assert get(dut.tab_o) == int.from_bytes(results.tobytes(), "little")
-        if by_compute:
+        assert (get(dut.cof_s_o), get(dut.cof_r_o)) == (sums, records)
+        if not reader:
             assert get(dut.c_rdata_o) == element(model[Mem.ACC], sizes.elements[Mem.ACC], at[Mem.ACC])
         if read is not None:
-            assert get(dut.o_rdata_o) == read
-        read = None if by_compute else element(model[Mem.ACC], lanes * 4, at[Mem.ACC] * groups + acc_group)
+            assert get(dut.o_rdata_o if read[0] == 1 else dut.r_rdata_o) == read[1]
+        lanes_read = {1: element(model[Mem.ACC], lanes * 4, at[Mem.ACC] * groups + acc_group)}
+        lanes_read[2] = int.from_bytes(entry_of(model[Mem.ACC], sizes, at[Mem.ACC])[::4], "little")
+        read = (reader, lanes_read[reader]) if reader else None
         if into_inp:
             begin = block * config_out
             model[Mem.INP][begin : begin + config_out] = vector
@@ -168,8 +208,16 @@ async def users_of_one_bank_are_named(dut: Dut) -> None:
     bank = sizes.depths[Mem.ACC] // banks
     for entry, same in ((1, True), (bank, banks == 1)):
         dut.c_re_i.value = dut.o_re_i.value = dut.c_we_i.value = dut.o_acc_we_i.value = 1
+        dut.r_re_i.value = dut.r_we_i.value = 0
         dut.c_raddr_i.value = dut.c_waddr_i.value = 0
         dut.o_raddr_i.value = dut.o_acc_waddr_i.value = entry
         await step(dut)
-        assert get(dut.clash_read_o) == same
+        assert get(dut.clash_read_o) == (3 if same else 0)
         assert get(dut.clash_write_o) == (3 if same else 0)
+        dut.o_re_i.value = dut.o_acc_we_i.value = 0
+        dut.r_re_i.value = dut.r_we_i.value = 1
+        dut.r_raddr_i.value = dut.r_waddr_i.value = entry
+        await step(dut)
+        row = same and sizes.depths[Mem.COF]
+        assert get(dut.clash_read_o) == (0b101 if row else 0)
+        assert get(dut.clash_write_o) == (0b1001 if row else 0)

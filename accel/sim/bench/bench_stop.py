@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import permutations
 from random import Random
 
 import cocotb
 
 from relay_hw.accel.isa.spec import FaultCode
-from relay_hw.accel.sim.bench.common import Dut, get, rng, settle, start, step
-
-# Edges from a fault's stop to its code and index.
-FOUND = 14
+from relay_hw.accel.sim.bench.common import Dut, get, parameter, rng, settle, start, step
 
 
 @dataclass(frozen=True)
@@ -43,9 +41,33 @@ REPORTS = (
     Report("store_error", 0, FaultCode.AXI_WRITE, "done_index", 3, delay=2),
     *(Report("overflow", unit, FaultCode.TOKEN_OVERFLOW, "done_index", unit, before=2) for unit in range(4)),
 )
+ROW_REPORTS = (
+    Report("row", 0, FaultCode.SRAM_RANGE, "read_index", 2, delay=1),
+    Report("clash_write", 3, FaultCode.ACC_BANK, "done_index", 4, delay=2),
+    Report("overflow", 4, FaultCode.TOKEN_OVERFLOW, "done_index", 4, before=2),
+)
 WORDS = {"dispatch_index": 1, "fetch_index": 2, "load_index": 2, "store_range_index": 1, "compute_index": 1}
-WORDS |= {"read_index": 2, "done_index": 4}
-BITS = ("watchdog", "overflow_soon", *dict.fromkeys(report.name for report in REPORTS if report.name != "watchdog"))
+WORDS |= {"read_index": 3, "done_index": 5}
+BITS = (
+    "watchdog",
+    "overflow_soon",
+    *dict.fromkeys(report.name for report in REPORTS if report.name != "watchdog"),
+    "row",
+)
+
+
+def reports_of(dut: Dut) -> tuple[Report, ...]:
+    """Reports that the module takes: without a row unit there are none of its."""
+    return REPORTS + (ROW_REPORTS if parameter(dut, "ROW") else ())
+
+
+def found(dut: Dut) -> int:
+    """Edges from a fault's stop to its code and index: one for each of its sources, and one more."""
+    return 16 if parameter(dut, "ROW") else 14
+
+
+def all_stopped(dut: Dut) -> int:
+    return 0b111111 if parameter(dut, "ROW") else 0b11111
 
 
 async def begin(dut: Dut) -> None:
@@ -74,8 +96,8 @@ async def told(dut: Dut, random: Random, reports: dict[Report, int]) -> tuple[in
         await step(dut)
     for name in BITS:
         getattr(dut, f"{name}_i").value = 0
-    for _ in range(FOUND):
-        assert get(dut.fault_stop_o) and get(dut.stop_o) == 0b11111 and not get(dut.fault_o)
+    for _ in range(found(dut)):
+        assert get(dut.fault_stop_o) and get(dut.stop_o) == all_stopped(dut) and not get(dut.fault_o)
         await step(dut)
     assert get(dut.fault_o)
     return get(dut.fault_code_o), get(dut.fault_index_o)
@@ -84,7 +106,7 @@ async def told(dut: Dut, random: Random, reports: dict[Report, int]) -> tuple[in
 @cocotb.test()
 async def every_report_has_its_code_and_index(dut: Dut) -> None:
     random = rng()
-    for report in REPORTS:
+    for report in reports_of(dut):
         await begin(dut)
         index = random.getrandbits(32)
         assert await told(dut, random, {report: index}) == (report.code, index), report
@@ -96,7 +118,7 @@ async def the_smallest_of_an_edge_counts(dut: Dut) -> None:
     for _ in range(60):
         # Sources that share a word report one at a time.
         chosen: dict[tuple[str, int], Report] = {}
-        for report in random.sample(REPORTS, 5):
+        for report in random.sample(reports_of(dut), 5):
             chosen.setdefault((report.index, report.word), report)
         indices = random.sample(range(1 << 16), len(chosen))
         reports = dict(zip(chosen.values(), indices, strict=True))
@@ -107,13 +129,17 @@ async def the_smallest_of_an_edge_counts(dut: Dut) -> None:
 
 @cocotb.test()
 async def a_read_of_one_bank_names_the_earlier_of_two(dut: Dut) -> None:
-    for compute, output in ((7, 9), (9, 7)):
+    users = range(3 if parameter(dut, "ROW") else 2)
+    for one, other in permutations(users, 2):
         await begin(dut)
-        dut.clash_read_i.value, dut.read_index_i.value = 1, output << 32 | compute
+        # The third, which meets nobody, is earlier still.
+        words = [7 if user == one else 9 if user == other else 3 for user in range(3)]
+        dut.clash_read_i.value = 1 << one | 1 << other
+        dut.read_index_i.value = sum(word << 32 * user for user, word in enumerate(words))
         await step(dut)
         dut.clash_read_i.value = dut.read_index_i.value = 0
         assert not get(dut.fault_stop_o)
-        for _ in range(FOUND + 1):
+        for _ in range(found(dut) + 1):
             await step(dut)
         assert get(dut.fault_o) and (get(dut.fault_code_o), get(dut.fault_index_o)) == (FaultCode.ACC_BANK, 7)
 
@@ -124,7 +150,7 @@ async def an_abort_stops_without_a_fault(dut: Dut) -> None:
     for abort in (1, 1, 0, 0):
         dut.abort_soon_i.value = abort
         await step(dut)
-        assert get(dut.stop_o) == (0b11111 if abort else 0)
+        assert get(dut.stop_o) == (all_stopped(dut) if abort else 0)
         assert not get(dut.fault_stop_o) and not get(dut.fault_o)
 
 

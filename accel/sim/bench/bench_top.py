@@ -14,7 +14,8 @@ from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.errors import FaultCode
 from relay_hw.accel.isa.program import Program
 from relay_hw.accel.isa.randprog import random_program
-from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
+from relay_hw.accel.isa.registers import REGISTER
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION
 from relay_hw.accel.sim.bench.bench_core import BASE, expected_window
 from relay_hw.accel.sim.bench.common import Dut, rng, start, step
 from relay_hw.accel.sim.functional import FunctionalDevice

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from random import Random
 
 from relay_hw.accel.isa.alu import ALU_OPS, AluOp
-from relay_hw.accel.isa.config import TABLE_RECORD_BYTES, TABLE_RECORDS, UOP_BYTES
+from relay_hw.accel.isa.config import EXPONENTIALS, ROW_QUARTERS, TABLE_RECORD_BYTES, TABLE_RECORDS, UOP_BYTES
 from relay_hw.accel.isa.errors import FaultCode
-from relay_hw.accel.isa.spec import BY_OP, Dst, Form, GemmMode, Mem, Nibble, Op, encode
+from relay_hw.accel.isa.spec import BY_OP, Dst, Form, GemmMode, Mem, Nibble, Op, RowKind, encode
 from relay_hw.accel.sim.bench.common import Dut, parameter
 
 
@@ -36,9 +36,15 @@ def sizes_of(dut: Dut) -> Sizes:
     block_in, block_out, bits = (parameter(dut, key) for key in ("BLOCK_IN", "BLOCK_OUT", "WGT_BITS"))
     elements = {Mem.INP: block_in * bits // 8, Mem.WGT: block_in * block_out * bits // 8, Mem.ACC: 4 * block_out}
     elements |= {Mem.OUT: block_out, Mem.UOP: UOP_BYTES, Mem.PRM: 16 * block_out, Mem.TAB: TABLE_RECORD_BYTES}
+    elements[Mem.COF] = 2 * block_out
     depths = {mem: parameter(dut, f"{mem.name}_DEPTH") for mem in Mem if mem is not Mem.TAB}
     depths[Mem.TAB] = parameter(dut, "TABLES") * TABLE_RECORDS
     return Sizes(parameter(dut, "AXI_DATA_BITS") // 8, elements, depths, bits)
+
+
+def ops_of(sizes: Sizes) -> list[Op]:
+    """Operations that the module has: ROW needs coefficients."""
+    return [op for op in Op if op is not Op.ROW or sizes.depths[Mem.COF]]
 
 
 def has_factors(values: dict[str, int]) -> bool:
@@ -171,6 +177,35 @@ def legal_gather(random: Random, sizes: Sizes) -> dict[str, int]:
             return values
 
 
+def coefficients(sizes: Sizes, kind: int, columns: int) -> int:
+    """Entries of coefficients that ROW takes."""
+    if kind == RowKind.SOFTMAX:
+        return EXPONENTIALS
+    return ROW_QUARTERS * -(-columns // sizes.elements[Mem.OUT])
+
+
+def legal_row(random: Random, sizes: Sizes) -> dict[str, int]:
+    """Fields of ROW that have a rule: coefficients that there are, a shift of its kind."""
+    depth, kind = sizes.depths[Mem.COF], random.choice(list(RowKind))
+    most = (1 << 16) - 1 if kind is RowKind.SOFTMAX else depth // ROW_QUARTERS * sizes.elements[Mem.OUT]
+    columns = random.choice((1, most, random.randint(1, most)))
+    last = depth - coefficients(sizes, kind, columns)
+    low, high = (-15, 15) if kind is RowKind.SOFTMAX else (0, 40)
+    values = {"kind": kind, "columns": columns, "shift": random.choice((low, high, random.randint(low, high)))}
+    return values | {"cof_base": random.choice((0, last, random.randint(0, last)))}
+
+
+def row_flaws(sizes: Sizes, values: dict[str, int]) -> list[tuple[FaultCode, dict[str, int]]]:
+    """Single flaws of a legal ROW."""
+    illegal, behind = FaultCode.ILLEGAL_FIELD, FaultCode.SRAM_RANGE
+    is_softmax = values["kind"] == RowKind.SOFTMAX
+    flaws = [(illegal, {"rows": 0}), (illegal, {"columns": 0}), (illegal, {"kind": 3})]
+    flaws += [(illegal, {"shift": shift}) for shift in ((-64, -16, 16, 63) if is_softmax else (-64, -1, 41, 63))]
+    last = sizes.depths[Mem.COF] - coefficients(sizes, values["kind"], values["columns"])
+    flaws += [(behind, {"cof_base": last + 1}), (behind, {"cof_base": (1 << 16) - 1})]
+    return flaws if is_softmax else [*flaws, (behind, {"columns": (1 << 16) - 1})]
+
+
 def legal(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
     """Field values of a legal instruction; fields without a rule of their own are random."""
     layout = BY_OP[op].layout
@@ -189,6 +224,8 @@ def legal(random: Random, sizes: Sizes, op: Op) -> dict[str, int]:
         values["nibble"] = random.choice(list(Nibble)) if halves else Nibble.WHOLE
     if op is Op.GATHER:
         return values | legal_gather(random, sizes)
+    if op is Op.ROW:
+        return values | legal_row(random, sizes)
     if op in (Op.GEMM, Op.ALU):
         values["uop_begin"] = random.randrange(sizes.depths[Mem.UOP])
         values["uop_end"] = random.randint(values["uop_begin"] + 1, sizes.depths[Mem.UOP])
@@ -223,14 +260,15 @@ def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], F
         bits = [bit for bit in range(256) if reserved >> bit & 1]
         return word | 1 << random.choice(bits), values, FaultCode.RESERVED_BITS
     if random.random() < 0.2 or op is Op.FINISH:
-        opcode = random.choice([n for n in range(256) if n not in set(Op)])
+        opcode = random.choice([n for n in range(256) if n not in ops_of(sizes)])
         return word & ~0xFF | opcode, values, FaultCode.ILLEGAL_OPCODE
     illegal = FaultCode.ILLEGAL_FIELD
     if op in (Op.LOAD, Op.STORE):
         flaws += [(illegal, {key: 0}) for key in ("x", "y", "z")]
         flaws += [(illegal, {key: values[key] + sizes.granule // 2}) for key in ("dram", "x_stride", "y_stride")]
-        flaws += [(illegal, {"mem": 7 + random.randrange(9)})]
-        flaws += [(illegal, {"mem": Mem.OUT if op is Op.LOAD else random.choice((0, 1, 2, 4, 5, 6))})]
+        flaws += [(illegal, {"mem": len(Mem) + random.randrange(16 - len(Mem))})]
+        wrong = Mem.OUT if op is Op.LOAD else random.choice([mem for mem in Mem if mem is not Mem.OUT])
+        flaws += [(illegal, {"mem": int(wrong)})]
         flaws += [(FaultCode.SRAM_RANGE, {"sram": 1 << 15})]
         factored = has_factors(values)
         flaws += [] if factored else [(FaultCode.SRAM_RANGE, {"y": 65535, "x": 65535})]
@@ -261,6 +299,8 @@ def flawed(random: Random, sizes: Sizes, op: Op) -> tuple[int, dict[str, int], F
         ]
         if sizes.bus > sizes.elements[Mem.INP]:
             flaws += [(illegal, {"pitch": values["pitch"] + 1}), (illegal, {"sram": values["sram"] + 1})]
+    elif op is Op.ROW:
+        flaws += row_flaws(sizes, values)
     else:
         flaws += [(illegal, {key: 0}) for key in ("iter_out", "iter_in")]
     if op in (Op.GEMM, Op.ALU):

@@ -7,15 +7,16 @@ from random import Random
 import numpy as np
 
 from relay_hw.accel.isa.alu import ALU_OPS, AluOp
-from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.accel.isa.spec import PRM, UOP, Dst, Form, GemmMode, Nibble, Op, Rounding
+from relay_hw.accel.isa.config import EXPONENTIALS, ROW_QUARTERS, AccelConfig
+from relay_hw.accel.isa.spec import PRM, UOP, Dst, Form, GemmMode, Nibble, Op, Rounding, RowKind
 from relay_hw.accel.isa.state import AccelState
 from relay_hw.accel.sim.bench.common import Dut, parameter
 
 # What a unit's module may lack as a parameter; any legal value serves.
 _DEFAULTS = {"BLOCK_IN": 4, "INP_DEPTH": 256, "WGT_DEPTH": 64, "ACC_DEPTH": 64, "OUT_DEPTH": 64, "UOP_DEPTH": 64,
              "PRM_DEPTH": 64, "OUT_LANES": 2, "MULTIPLIER_BITS": 31, "AXI_DATA_BITS": 64, "BURST_BEATS": 64,
-             "BLOCK_OUT": 4, "WGT_BITS": 8, "TABLES": 2, "READ_OUTSTANDING": 16, "WRITE_OUTSTANDING": 16}  # fmt: skip
+             "BLOCK_OUT": 4, "WGT_BITS": 8, "TABLES": 2, "COF_DEPTH": 256, "READ_OUTSTANDING": 16,
+             "WRITE_OUTSTANDING": 16}  # fmt: skip
 
 
 def config_of(dut: Dut) -> AccelConfig:
@@ -103,3 +104,20 @@ def random_requant(random: Random, part: int = 1, tables: int = 0) -> dict[str, 
     if values["dst"] == Dst.INP:
         values |= {key: values[key] * part for key in ("dst_base", "dst_out", "dst_in")}
     return values | {"clip_lo": clip[0], "clip_hi": clip[1]}
+
+
+def random_row(random: Random, config: AccelConfig) -> dict[str, int]:
+    """A ROW instruction inside an accumulator of 64 entries, whose rows share none of them."""
+    kind, entries, rows = random.choice(list(RowKind)), random.choice((1, 2, 3, 7)), random.choice((1, 2, 5))
+    steps = random.choice(((entries, 1), (1, rows), (entries + 1, 1)))
+    last = (rows - 1) * steps[0] + (entries - 1) * steps[1]
+    columns = random.randint((entries - 1) * config.block_out + 1, entries * config.block_out)
+    need = EXPONENTIALS if kind is RowKind.SOFTMAX else ROW_QUARTERS * entries
+    low, high = (-15, 15) if kind is RowKind.SOFTMAX else (0, 40)
+    values = {"kind": kind, "rows": rows, "columns": columns, "acc_base": random.randrange(64 - last)}
+    values |= {"row_step": steps[0], "entry_step": steps[1], "cof_base": random.randint(0, config.cof_depth - need)}
+    values |= {"shift": random.randint(low, high), "visible": random.randint(0, columns + 2)}
+    values |= {"visible_step": random.getrandbits(1), "multiplier": random.getrandbits(16)}
+    values |= {"epsilon_low": random.getrandbits(32), "epsilon_high": random.choice((0, random.getrandbits(16)))}
+    zeros = {name: random.randrange(-128, 128) for name in ("zero_point", "inp_zero")}
+    return values | zeros | {"set": random.getrandbits(16)}

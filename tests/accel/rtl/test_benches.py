@@ -27,13 +27,14 @@ def sizes_of(name: str) -> dict[str, int]:
     return {key: parameters[key] for key in keys} | {"LINE": load_config(name).line_bytes}
 
 
-TINY, WIDE, W4 = sizes_of("tiny"), sizes_of("wide"), sizes_of("w4")
+TINY, WIDE, W4, ECP5 = (sizes_of(name) for name in ("tiny", "wide", "w4", "ecp5"))
 # 4-bit weights in little room.
 HALF = {"BLOCK_IN": 32, "WGT_BITS": 4}
 
 TOP = verilog_parameters(load_config("tiny"))
 CORE = {key: value for key, value in TOP.items() if key != "CONFIG_HASH"}
 EXEC = dict.fromkeys(DEPTHS, 64) | {"BLOCK_IN": 4, "BLOCK_OUT": 4, "OUT_LANES": 2, "BEATS_W": 18, "TABLES": 2}
+EXEC |= {"COF_DEPTH": 256}
 UNIT = {"BLOCK_OUT": 4, "ACC_DEPTH": 64, "OUT_LANES": 2}
 OUTPUT = UNIT | {"OUT_DEPTH": 64, "PRM_DEPTH": 64}
 
@@ -64,6 +65,18 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         (
             {"BEAT_W": 64, "ELEM_W": 32, "DEPTH": 16},
             {"BEAT_W": 64, "ELEM_W": 256, "DEPTH": 8},
+        ),
+    ),
+    "vta_row": ("bench_row", tuple({"BLOCK_OUT": lanes, "ACC_DEPTH": 256} for lanes in (4, 16, 32))),
+    "vta_row_inverse": ("bench_row_inverse", ({},)),
+    "vta_row_lane": ("bench_row_lane", ({},)),
+    "vta_row_walk": ("bench_row_walk", ({"BLOCK_OUT": 4}, {"BLOCK_OUT": 16})),
+    "vta_cof_mem": (
+        "bench_cof_mem",
+        (
+            {"LANES": 1, "COF_DEPTH": 256},
+            {"LANES": 4, "COF_DEPTH": 512},
+            {"LANES": 8, "COF_DEPTH": 256, "BEAT_W": 256, "BEAT_ADDR_W": 12},
         ),
     ),
     "vta_tables": (
@@ -113,17 +126,19 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
     "vta_acc_mem": (
         "bench_acc_mem",
         (
-            {"BLOCK_OUT": 4, "ACC_DEPTH": 64, "ACC_BANKS": 4, "OUT_LANES": 2, "BEAT_W": 64},
-            {"BLOCK_OUT": 4, "ACC_DEPTH": 64, "ACC_BANKS": 2, "OUT_LANES": 1, "BEAT_W": 64},
-            {"BLOCK_OUT": 4, "ACC_DEPTH": 128, "ACC_BANKS": 8, "OUT_LANES": 1, "BEAT_W": 128},
-            {"BLOCK_OUT": 16, "ACC_DEPTH": 64, "ACC_BANKS": 4, "OUT_LANES": 16, "BEAT_W": 64},
-            {"BLOCK_OUT": 16, "ACC_DEPTH": 64, "ACC_BANKS": 4, "OUT_LANES": 4, "BEAT_W": 64},
+            {"BLOCK_OUT": 4, "ACC_DEPTH": 64, "ACC_BANKS": 4, "OUT_LANES": 2, "BEAT_W": 64, "ROW": 1},
+            {"BLOCK_OUT": 4, "ACC_DEPTH": 64, "ACC_BANKS": 2, "OUT_LANES": 1, "BEAT_W": 64, "ROW": 0},
+            {"BLOCK_OUT": 4, "ACC_DEPTH": 64, "ACC_BANKS": 2, "OUT_LANES": 1, "BEAT_W": 64, "ROW": 1},
+            {"BLOCK_OUT": 4, "ACC_DEPTH": 128, "ACC_BANKS": 8, "OUT_LANES": 1, "BEAT_W": 128, "ROW": 1},
+            {"BLOCK_OUT": 16, "ACC_DEPTH": 64, "ACC_BANKS": 4, "OUT_LANES": 16, "BEAT_W": 64, "ROW": 1},
+            {"BLOCK_OUT": 16, "ACC_DEPTH": 64, "ACC_BANKS": 4, "OUT_LANES": 4, "BEAT_W": 64, "ROW": 0},
         ),
     ),
     "vta_scratchpads": (
         "bench_scratchpads",
         (
             dict.fromkeys(DEPTHS, 32) | {"ACC_BANKS": 4, "BEATS_W": 18, "TABLES": 4},
+            dict.fromkeys(DEPTHS, 32) | {"ACC_BANKS": 4, "BEATS_W": 18, "TABLES": 4, "COF_DEPTH": 0},
             dict.fromkeys(DEPTHS, 32) | {"BLOCK_IN": 16, "BLOCK_OUT": 16, "OUT_LANES": 4, "BEATS_W": 18, "TABLES": 2},
         ),
     ),
@@ -147,9 +162,9 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
         ({"AXI_DATA_BITS": 64, "BURST_BEATS": 64}, {"AXI_DATA_BITS": 128, "BURST_BEATS": 4}, {"AXI_DATA_BITS": 256}),
     ),
     "vta_sems": ("bench_sems", ({},)),
-    "vta_decode": ("bench_decode", (TINY, WIDE, W4)),
+    "vta_decode": ("bench_decode", (TINY, ECP5, WIDE, W4)),
     "vta_dispatch": ("bench_dispatch", (TINY | {"BEATS_W": 18, "LENGTH_W": 19}, W4 | {"BEATS_W": 18, "LENGTH_W": 24})),
-    "vta_front": ("bench_front", (TINY | {"QUEUE_DEPTH": 2},)),
+    "vta_front": ("bench_front", (TINY | {"QUEUE_DEPTH": 2}, TINY | {"QUEUE_DEPTH": 2, "COF_DEPTH": 0})),
     "vta_load_place": (
         "bench_load_place",
         (
@@ -236,21 +251,29 @@ BENCHES: dict[str, tuple[str, tuple[dict[str, int], ...]]] = {
             {"READ_OUTSTANDING": 4, "BEATS_W": 18, "INP_LANES": 8, "FACTORS": 2, "FACTOR_GRANULES": 8},
         ),
     ),
+    "vta_read_side": ("bench_read_side", ({"READ_OUTSTANDING": 4, "BEATS_W": 18}, {"BURST_BEATS": 4, "BEATS_W": 18})),
     "vta_store": (
         "bench_store",
         ({"AXI_DATA_BITS": 64, "BURST_BEATS": 8, "WRITE_OUTSTANDING": 4, "BEATS_W": 18},),
     ),
-    "vta_counters": ("bench_counters", ({"BEATS": 0xC001, "BEAT_LOG": 3}, {"BEATS": 0x0102, "BEAT_LOG": 5})),
+    "vta_counters": (
+        "bench_counters",
+        (
+            {"COUNTERS": 16, "BEATS": 0xE000, "BEAT_LOG": 3},
+            {"COUNTERS": 18, "BEATS": 0x30102, "BEAT_LOG": 5},
+        ),
+    ),
     "vta_axil": ("bench_axil", ({},)),
-    "vta_stop": ("bench_stop", ({},)),
+    "vta_stop": ("bench_stop", ({"ROW": 1}, {"ROW": 0})),
     "vta_fault": ("bench_fault", ({"SOURCES": 13}, {"SOURCES": 2})),
-    "vta_csr": ("bench_csr", ({"CONFIG_HASH": 0x1234ABCD},)),
+    "vta_csr": ("bench_csr", ({"CONFIG_HASH": 0x1234ABCD, "ROW": 1}, {"CONFIG_HASH": 0x1234ABCD, "ROW": 0})),
     "vta_exec": (
         "bench_exec",
         (
             EXEC | {"INP_DEPTH": 256},
             EXEC | {"INP_DEPTH": 256, "BLOCK_IN": 8, "BLOCK_OUT": 16, "OUT_LANES": 4},
             EXEC | HALF | {"INP_DEPTH": 256},
+            EXEC | {"INP_DEPTH": 256, "COF_DEPTH": 0},
         ),
     ),
     "vta_core": ("bench_core", (CORE,)),

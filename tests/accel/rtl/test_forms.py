@@ -57,7 +57,7 @@ SMALL = {
     "vta_requant_lane": Proof({"MULTIPLIER_BITS": 16}, 9, any_past=True),
     "vta_wgt_mem": Proof({"BEAT_W": 8, "ELEM_W": 16, "DEPTH": 4, "BEAT_ADDR_W": 4}, 7, any_past=False),
     "vta_acc_mem": Proof(
-        {"BLOCK_OUT": 4, "ACC_DEPTH": 8, "ACC_BANKS": 2, "OUT_LANES": 2, "BEAT_W": 64, "BEAT_ADDR_W": 6},
+        {"BLOCK_OUT": 4, "ACC_DEPTH": 8, "ACC_BANKS": 2, "OUT_LANES": 2, "BEAT_W": 64, "BEAT_ADDR_W": 6, "ROW": 1},
         4,
         any_past=False,
     ),

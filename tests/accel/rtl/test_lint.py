@@ -85,6 +85,9 @@ def test_the_unchanged_configuration_elaborates(lint_rtl: ModuleType) -> None:
         ("-GAXI_DATA_BITS=96", "AXI_DATA_BITS_must_be_64_128_or_256"),
         ("-GBURST_BEATS=128", "BURST_BEATS_must_be_a_power_of_two_up_to_64"),
         ("-GREAD_OUTSTANDING=0", "READ_OUTSTANDING_and_WRITE_OUTSTANDING_must_be_from_1_to_64"),
+        ("-GCOF_DEPTH=128", "COF_DEPTH_must_be_0_or_a_power_of_two_from_256_to_65536_by_BLOCK_OUT"),
+        ("-GCOF_DEPTH=32768", "COF_DEPTH_must_be_0_or_a_power_of_two_from_256_to_65536_by_BLOCK_OUT"),
+        ("-GAXI_DATA_BITS=128", "COF_DEPTH_must_be_0_where_an_entry_is_no_whole_beat"),
         ("-GQUEUE_DEPTH=1", "QUEUE_DEPTH_must_be_from_2_to_64"),
     ],
 )

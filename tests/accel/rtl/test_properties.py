@@ -47,6 +47,11 @@ MISTAKES = (
     ("vta_stop", "load_written_q <= done_index_q[0*32+:32];", "load_written_q <= done_seen_q[0*32+:32];"),
     ("vta_inp_mem", "~(4'b1111 << r_line[1:0]);", "~(4'b1110 << r_line[1:0]);"),
     ("vta_wgt_mem", "made_q    <= expand_i ?", "made_q    <= expand_q ?"),
+    ("vta_cof_mem", "we_i && beat == OWN[BEAT_ADDR_W-1:0];", "we_i;"),
+    ("vta_row", "(busy_q && !done_q[4])", "(busy_q && !done_q[3])"),
+    ("vta_row_inverse", "fits = next >= trial;", "fits = next > trial;"),
+    ("vta_row_lane", "(25'd1 << c_drop_i) >> 1;", "25'd1 << c_drop_i;"),
+    ("vta_row_walk", "(inside_q && entries_left_q != 16'd0)", "(inside_q && entries_left_q != 16'd1)"),
 )  # fmt: skip
 
 

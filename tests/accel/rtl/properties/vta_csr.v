@@ -1,4 +1,5 @@
 // induction 3
+// induction 3 ROW=1
 // cover 10
 
   // Assumed of whatever is around: a fault stays until clear_o, its code follows it, and a finished program is no fault.
@@ -68,6 +69,11 @@
         || (read_addr_i >= `VTA_REG_CYCLES && read_addr_i <= `VTA_REG_INSTRUCTIONS))) || read_addr_i[1:0] != 0);
     p7_write: assert (write_known_o == (write_addr_i == `VTA_REG_CONTROL
         || (write_addr_i[1:0] == 0 && write_addr_i >= `VTA_REG_WINDOW_BASE && write_addr_i <= `VTA_REG_WATCHDOG)));
+    // P15 Counters of a row unit are zero at once where there is none, and those of others come when they have their turn.
+    p15: assert (!(read_addr_i == `VTA_REG_ROW_BUSY || read_addr_i == `VTA_REG_ROW_TOKEN)
+        || (ROW != 0 ? read_ready_o == counter_ready_i && read_data_o == counter_i : read_ready_o && read_data_o == 0));
+    p15_others: assert (!(read_addr_i > `VTA_REG_CYCLES && read_addr_i < `VTA_REG_ROW_BUSY)
+        || (read_ready_o == counter_ready_i && counter_o == read_addr_i[6:2]));
     // P8 done is set by the end of a program, and only by it.
     p8: assert (!f_was_done || f_was_reset || (done_q && !busy_q));
     // P9 The core runs while it is busy, but not behind a fault, nor behind a reset in its run.

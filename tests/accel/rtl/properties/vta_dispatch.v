@@ -1,4 +1,5 @@
 // induction 3 BEATS_W=12 LENGTH_W=20
+// induction 3 BEATS_W=12 LENGTH_W=20 COF_DEPTH=256
 // cover 12 BEATS_W=12 LENGTH_W=20
 
   // Assumed: count_i holds from a reset on, which lasts three cycles at least and clears the index.
@@ -60,9 +61,9 @@
     p3: assert (index_o == f_gone);
     p3_next: assert (next_q == index_q + 28'd1);
     // P4 An instruction goes into one queue at most, and only where there is room.
-    p4: assert ((push_o & full_i) == 0 && (push_o & (push_o - 4'd1)) == 0);
-    p4_unit: assert (!third_valid_q || (unit_q & (unit_q - 4'd1)) == 0);
-    p4_second: assert (!second_valid_q || (second_unit_q & (second_unit_q - 4'd1)) == 0);
+    p4: assert ((push_o & full_i) == 0 && (push_o & (push_o - 5'd1)) == 0);
+    p4_unit: assert (!third_valid_q || (unit_q & (unit_q - 5'd1)) == 0);
+    p4_second: assert (!second_valid_q || (second_unit_q & (second_unit_q - 5'd1)) == 0);
     p4_some: assert (!third_valid_q || bad_q || (unit_q == 0) == finish_q);
     p4_second_some: assert (!second_valid_q || second_flaws_q != 0 || (second_unit_q == 0) == second_finish_q);
     // P5 Nothing is taken while the registers hold three instructions that do not move.
