@@ -22,7 +22,7 @@ from relay_hw.accel.isa.config import (
     UOP_BYTES,
     AccelConfig,
 )
-from relay_hw.accel.isa.spec import PRM, UOP
+from relay_hw.accel.isa.spec import COF, PRM, UOP
 from relay_hw.support.documents import parse_json
 
 # Depths and widths of one block RAM (DP16KD, FPGA-TN-02204).
@@ -74,7 +74,13 @@ def terms(config: AccelConfig, part: Part) -> dict[str, float]:
         "multiplier_bits": config.out_lanes * config.multiplier_bits,
         "bus_bits": config.axi_data_bits,
         "table_bits": config.out_lanes * _table_row_bits(config),
+        **row_terms(config),
     }
+
+
+def row_terms(config: AccelConfig) -> dict[str, float]:
+    """Those of the row unit, which is synthesised alone."""
+    return {"row_unit": min(config.row_lanes, 1), "row_lanes": config.row_lanes}
 
 
 def block_products(config: AccelConfig, part: Part) -> int:
@@ -128,6 +134,7 @@ def memories(config: AccelConfig) -> Iterator[Memory]:
     yield Memory("uop", 1, 8 * row, config.uop_depth * UOP_BYTES // row, UOP.fields[-1].hi + 1, UOP.width)
     yield from _parameters(config)
     yield from _tables(config)
+    yield from _coefficients(config)
     row = max(config.out_bytes, bus // 8)
     yield Memory("out", row // config.out_bytes, 8 * config.out_bytes, config.out_depth * config.out_bytes // row)
     # Two rows of an image, word by word in turn.
@@ -151,6 +158,13 @@ def _tables(config: AccelConfig) -> Iterator[Memory]:
     if config.tables:
         depth = config.tab_depth * TABLE_RECORD_BYTES // config.bus_bytes
         yield Memory("tab", -(-config.out_lanes // 2), _table_row_bits(config), depth)
+
+
+def _coefficients(config: AccelConfig) -> Iterator[Memory]:
+    """Gains and biases for each lane of the row unit."""
+    if config.cof_depth:
+        for field in COF.fields:
+            yield Memory("cof", config.row_lanes, field.width, config.cof_depth)
 
 
 def _table_row_bits(config: AccelConfig) -> int:

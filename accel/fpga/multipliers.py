@@ -30,7 +30,7 @@ def dsp_products(config: AccelConfig, multipliers: int) -> int:
 
 
 def other_multipliers(config: AccelConfig) -> int:
-    """Blocks beside the array: the output stage's, those of MUL (its 32 lower bits), the dispatcher's."""
+    """Blocks beside the array: of the output stage, of MUL (its 32 lower bits), row unit and dispatcher."""
     parts = -(-32 // _BLOCK_BITS)
     scale = parts * -(-(config.multiplier_bits + 1) // _BLOCK_BITS)
-    return config.out_lanes * (scale + parts * (parts + 1) // 2) + _DISPATCHER
+    return config.out_lanes * (scale + parts * (parts + 1) // 2) + config.row_multipliers + _DISPATCHER

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from relay_hw.accel.fpga.soc_map import SocMap
 from relay_hw.accel.fpga.uartbone import BITS_A_BYTE, HEAD, READ, WRITE
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
+from relay_hw.accel.isa.registers import REGISTER
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION
 from relay_hw.accel.sim.registers import BUSY_BIT, DONE_BIT
 
 

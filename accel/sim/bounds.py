@@ -69,6 +69,8 @@ def _work(config: AccelConfig, memory: MemoryModel, op: Op, v: dict[str, int]) -
             return instruction_slots(config, op, v, max(v["uop_end"] - v["uop_begin"], 0))
         case Op.REQUANT:
             return instruction_slots(config, op, v) + v["iter_out"] * v["iter_in"] * _HOLD
+        case Op.ROW:
+            return instruction_slots(config, op, v)
         case Op.FINISH:
             return 0
 

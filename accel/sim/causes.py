@@ -23,6 +23,7 @@ class Cause(str, Enum):
     UNFOLD = "unfold", "GATHER unfolded windows"
     RELOAD = "reload", "a launch of its own loaded resident constants again, which another program had overwritten"
     OUTPUT = "output", "the output stage was waited for, or wrote inp in the place of a load"
+    ROW = "row", "the row unit was waited for"
     STORE = "store", "a store was waited for, which held a buffer"
     PIPELINE = "pipeline", "an effect in COMPUTE's own pipeline was waited for"
     QUEUE = "queue", "the dispatcher was held by a full queue"

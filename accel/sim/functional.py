@@ -1,6 +1,6 @@
 """The functional simulator: what a program computes, exactly and fast, without time.
 
-In: a program. Out: the window after its launch. Four units with queues of the configuration's depth take tokens and
+In: a program. Out: the window after its launch. Its units with queues of the configuration's depth take tokens and
 run the semantics of `relay_hw.accel.isa`; any order of units that the tokens allow can be chosen by a seed.
 """
 
@@ -15,7 +15,7 @@ from functools import lru_cache
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES, SEMAPHORE_MAX, SEMAPHORES, AccelConfig
 from relay_hw.accel.isa.errors import AccelError, DeadlockError, EncodeError, Fault, FaultCode
 from relay_hw.accel.isa.program import Program, SectionKind
-from relay_hw.accel.isa.rules import check_instruction, dram_granules, gather_fetch_bytes
+from relay_hw.accel.isa.rules import check_instruction, check_opcode, dram_granules, gather_fetch_bytes
 from relay_hw.accel.isa.semantics import SEMANTICS
 from relay_hw.accel.isa.spec import BY_OP, Op, Unit, decode
 from relay_hw.accel.isa.state import AccelState
@@ -176,7 +176,7 @@ def _is_finish(entry: Entry | Fault) -> bool:
 
 def _decode_all(config: AccelConfig, data: bytes) -> list[Entry | Fault]:
     """Instructions as the dispatcher judges them, in order; a program must end with its only FINISH."""
-    entries = [_checked(config, index, decoded) for index, decoded in enumerate(_decode_legal(data))]
+    entries = [_checked(config, index, decoded) for index, decoded in enumerate(_decode_legal(config, data))]
     for index, entry in enumerate(entries[:-1]):
         if _is_finish(entry):
             entries[index] = Fault(FaultCode.ILLEGAL_FIELD, index, f"finish must be the last of {len(entries)}")
@@ -185,19 +185,23 @@ def _decode_all(config: AccelConfig, data: bytes) -> list[Entry | Fault]:
     return entries
 
 
-def _decode_legal(data: bytes) -> list[Instr | Fault]:
+def _decode_legal(config: AccelConfig, data: bytes) -> list[Instr | Fault]:
     """Instructions, and faults in the place of words that are none."""
     try:
         return list(decode_instructions(data))
     except EncodeError:
-        return [_decode(data, begin) for begin in range(0, len(data), INSTRUCTION_BYTES)]
+        return [_decode(config, data, begin) for begin in range(0, len(data), INSTRUCTION_BYTES)]
 
 
-def _decode(data: bytes, begin: int) -> Instr | Fault:
+def _decode(config: AccelConfig, data: bytes, begin: int) -> Instr | Fault:
+    index = begin // INSTRUCTION_BYTES
     try:
+        check_opcode(config, data[begin], index)
         row, values = decode(int.from_bytes(data[begin : begin + INSTRUCTION_BYTES], "little"))
     except EncodeError as error:
-        return Fault(error.code, begin // INSTRUCTION_BYTES, str(error))
+        return Fault(error.code, index, str(error))
+    except Fault as fault:
+        return fault
     return row.op, values
 
 
@@ -230,5 +234,5 @@ def _count_work(run: _Run, config: AccelConfig, op: Op, v: dict[str, int]) -> No
             run.count("GEMM_UOPS" if op is Op.GEMM else "ALU_UOPS", issued)
         case Op.REQUANT:
             run.count("OUTPUT_VECTORS", v["iter_out"] * v["iter_in"])
-        case Op.FINISH:
+        case Op.FINISH | Op.ROW:
             pass

@@ -18,7 +18,8 @@ import numpy as np
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES, AccelConfig, config_from_dict, load_config
 from relay_hw.accel.isa.errors import AccelError, ConfigError, DeadlockError, Fault, FaultCode
 from relay_hw.accel.isa.program import WINDOW_ALIGN, Program, Section, SectionKind
-from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
+from relay_hw.accel.isa.registers import REGISTER, REGISTERS
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION
 from relay_hw.accel.sim.device import Device
 from relay_hw.accel.sim.names import CYCLE, FUNCTIONAL
 from relay_hw.support import durable

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from relay_hw.accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
 from relay_hw.accel.isa.program import Section
-from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER, REGISTERS
+from relay_hw.accel.isa.registers import REGISTER, REGISTERS
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION
 
 _FIRST_COUNTER = REGISTER["CYCLES"].offset
 COUNTERS = tuple(register.name for register in REGISTERS if register.offset >= _FIRST_COUNTER)

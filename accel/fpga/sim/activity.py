@@ -25,7 +25,7 @@ from relay_hw.accel.fpga.sim.tables import CARRY, FLIP_FLOP, LUT, LUT_MEMORY, PO
 from relay_hw.accel.fpga.vendor.ip import IP
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import Program, SectionKind
-from relay_hw.accel.isa.spec import REGISTER
+from relay_hw.accel.isa.registers import REGISTER
 from relay_hw.accel.sim.device import Bytes, LaunchStats
 from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.accel.sim.result_cache import kept

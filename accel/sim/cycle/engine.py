@@ -1,4 +1,4 @@
-"""A discrete-event model of the core: fetch, dispatcher, queues, semaphores and the four units.
+"""A discrete-event model of the core: fetch, dispatcher, queues, semaphores and the units.
 
 In: the work of each instruction. Out: the counters of the launch. Cycle 0 is the first in which the core runs; the
 module-level docstring of `channels` says what a cycle's number means.
@@ -25,6 +25,8 @@ from relay_hw.accel.sim.dram_timing import MemoryModel
 
 # A slot of COMPUTE in cycle t has its last effect in cycle t + this.
 COMPUTE_DEPTH = 10
+# Cycles behind the slots of ROW by which its last result is written; it starts the next instruction behind them.
+ROW_DEPTH = 4
 _UNITS = tuple(Unit)
 
 
@@ -197,6 +199,10 @@ class Engine:
                 unit.ready = self._hazards.last_slot(cycle, work.values, self._data.writes)
                 unit.occupy(cycle + 1, unit.ready + DEPTH + 1)
                 self._give(work, unit.ready + DEPTH)
+            case Unit.ROW:
+                unit.ready = cycle + work.slots + ROW_DEPTH + 1
+                unit.occupy(cycle + 1, unit.ready)
+                self._give(work, unit.ready - 1)
         self._front.started(number)
 
     def _give(self, work: Work, cycle: int) -> None:
@@ -309,7 +315,7 @@ class Engine:
         blocked = [text for unit in _UNITS if (text := self._blocked(unit))]
         if blocked:
             raise DeadlockError(f"deadlock: waiting for tokens that nobody gives: {'; '.join(blocked)}")
-        load, compute, output, store = self._units
+        load, compute, output, store, row = self._units
         done = max(self._front.done + 1, self._given + 2, *(unit.idle for unit in self._units))
         beats = sum(work.beats for work in self._works if work.unit is Unit.LOAD)
         results = {op: sum(work.results for work in self._works if work.op is op) for op in Op}
@@ -332,6 +338,8 @@ class Engine:
             "FETCH_BYTES": len(self._works) * INSTRUCTION_BYTES,
             "READ_BYTES": beats * bus,
             "WRITE_BYTES": self._store_beats * bus,
+            "ROW_BUSY": row.busy,
+            "ROW_TOKEN": row.token,
             "INSTRUCTIONS": len(self._works),
         }
 

@@ -181,6 +181,8 @@ class _Trace:
                 return [*parts, (held, unfolding, Cause.LATENCY, what), (unfolding, end, Cause.UNFOLD, what)]
             case Unit.OUTPUT:
                 return [(begin, end, Cause.OUTPUT, "")]
+            case Unit.ROW:
+                return [(begin, end, Cause.ROW, "")]
             case Unit.STORE:
                 return [(begin, end, Cause.STORE, "")]
             case Unit.COMPUTE:

@@ -20,9 +20,9 @@ from relay_hw.accel.sim.cycle.unit_work import Work, work_of
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """Bytes read: weights, parameter records and tables, micro-ops and activations; bytes written: activations; and
-    instructions, which are fetched. Padding of lines and channels is among them, padding that no byte is read for is
-    not."""
+    """Bytes read: weights, records of parameters, tables and coefficients, micro-ops and activations; bytes written:
+    activations; and instructions, which are fetched. Padding of lines and channels is among them, padding that no byte
+    is read for is not."""
 
     weights: int = 0
     records: int = 0
@@ -83,7 +83,7 @@ def _moved(work: Work, bus_bytes: int) -> Traffic:
     match work.mem:
         case Mem.WGT:
             return Traffic(weights=moved, instructions=own)
-        case Mem.PRM | Mem.TAB:
+        case Mem.PRM | Mem.TAB | Mem.COF:
             return Traffic(records=moved, instructions=own)
         case Mem.UOP:
             return Traffic(uops=moved, instructions=own)

@@ -10,13 +10,16 @@ from functools import lru_cache
 
 from relay_hw.accel.isa.alu import ALU_OPS, AluOp, Control
 from relay_hw.accel.isa.config import SEMAPHORES, TAPS, AccelConfig
-from relay_hw.accel.isa.rules import dram_granules, gather_fetch_bytes
+from relay_hw.accel.isa.rules import dram_granules, gather_fetch_bytes, row_entries
 from relay_hw.accel.isa.slots import instruction_slots
-from relay_hw.accel.isa.spec import BY_OP, Form, GemmMode, Mem, Op, Unit
+from relay_hw.accel.isa.spec import BY_OP, Form, GemmMode, Mem, Op, RowKind, Unit
 
 PAGE_BYTES = 4096
 # Multiplications that the output stage makes for a lane of its result.
 _FORM_PRODUCTS = {Form.SCALE: 1, Form.ADD: 2, Form.PASS: 0, Form.MUL: 2}
+# And the row unit for an element: an exponential times its row's factor; of norms the square, the difference from the
+# mean, the standardised element and the gain.
+_ROW_PRODUCTS = {RowKind.SOFTMAX: 1, RowKind.LAYER_NORM: 4, RowKind.RMS_NORM: 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ class Work:
 
     `bursts`: beats of each, `beats` in all, to or from `mem`; `places`: byte of the window at which
     each begins. `runs`: (padding beats, then data beats), in order; `tail`: padding behind them. `slots`: cycles in the
-    first stage of COMPUTE or OUTPUT; `results`: micro-ops or vectors; `products`: multiplications.
+    first stage of COMPUTE, OUTPUT or ROW; `results`: micro-ops, vectors or rows; `products`: multiplications.
     """
 
     op: Op
@@ -96,6 +99,11 @@ def work_of(config: AccelConfig, op: Op, v: dict[str, int]) -> Work:
             vectors, slots = v["iter_out"] * v["iter_in"], instruction_slots(config, op, v)
             products = vectors * config.block_out * _FORM_PRODUCTS[Form(v["form"])]
             return Work(op, unit, waits, gives, slots=slots, results=vectors, products=products, values=v)
+        case Op.ROW:
+            elements = v["rows"] * row_entries(config, v["columns"]) * config.block_out
+            products = elements * _ROW_PRODUCTS[RowKind(v["kind"])]
+            slots = instruction_slots(config, op, v)
+            return Work(op, unit, waits, gives, slots=slots, results=v["rows"], products=products)
         case Op.FINISH:
             return Work(op, unit)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -44,10 +45,23 @@ def test_the_model_is_the_fit_of_the_results() -> None:
     from scripts.area_points import agreement, fitted
 
     model = json.loads(FITTED.read_text())
-    assert model == fitted(RESULTS["points"])
+    assert model == fitted(RESULTS["points"], RESULTS["row_units"])
     assert RESULTS["agreement"] == agreement(RESULTS["points"], model)
     assert all(amount >= 0 for cell in model.values() for amount in cell.values())
     assert list(model["luts"]) == list(terms(load_config("tiny"), LARGEST))
+
+
+def test_the_row_unit_is_what_its_syntheses_say() -> None:
+    """Beside those of the memories it looks up: multipliers as counted, other cells on a line."""
+    for unit in RESULTS["row_units"]:
+        config = replace(load_config("tiny"), block_out=4 * unit["lanes"])
+        one, other = area_of(config, LARGEST), area_of(replace(config, cof_depth=0), LARGEST)
+        assert config.row_multipliers == unit["multipliers"] == one.multipliers - other.multipliers
+        assert abs(one.luts - other.luts - unit["luts"]) <= 1
+        assert abs(one.flip_flops - other.flip_flops - unit["flip_flops"]) <= 1
+    default = load_config("default")
+    added = area_of(default, LARGEST).block_rams - area_of(replace(default, cof_depth=0), LARGEST).block_rams
+    assert added == 2 * default.row_lanes
 
 
 def test_a_smaller_part_makes_more_products_by_luts() -> None:

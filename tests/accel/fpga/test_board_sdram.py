@@ -68,10 +68,13 @@ def measured(device: FpgaDevice, soc: Soc) -> dict[int, Mapping[str, int]]:
     """
     found: dict[int, Mapping[str, int]] = {}
     sent: dict[int, bytes] = {}
-    for seed in range(8):
+    for seed in range(10):
         try:
-            modelled(seed, "ulx3s")
+            cycles = modelled(seed, "ulx3s")["CYCLES"]
         except DeadlockError:
+            continue
+        # Of a shorter one a refresh that comes sooner or later is as much as may be missed.
+        if cycles < 1500:
             continue
         launches = sorted(launches_of(device, soc, timed_program(TINY, seed), sent), key=itemgetter("CYCLES"))
         found[seed] = launches[LAUNCHES // 2]

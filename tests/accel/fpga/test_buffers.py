@@ -126,7 +126,7 @@ def test_no_room_for_second_buffers() -> None:
 
 
 def test_transfers_across_a_border_have_no_second_buffers() -> None:
-    program = random_program(TINY, 3, 60)
+    program = random_program(TINY, 2, 60)
     halved = (replace(s, size=s.size // 2, data=None) if s.kind is SectionKind.INPUT else s for s in program.sections)
     assert second_buffers(TINY, replace(program, sections=tuple(halved), tensors=())) is None
 

@@ -11,7 +11,7 @@ from relay_hw.accel.fpga.uartbone import UartboneLink
 from relay_hw.accel.isa.asm import assemble_file
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.program import Program, SectionKind
-from relay_hw.accel.isa.spec import REGISTER
+from relay_hw.accel.isa.registers import REGISTER
 from relay_hw.accel.sim.cycle.timing import time_code
 from relay_hw.accel.sim.dram_timing import memory_model
 from relay_hw.accel.sim.functional import FunctionalDevice

@@ -152,6 +152,7 @@ def test_multiplications_of_the_alu_are_in_the_bound(use_imm: int) -> None:
         ([(Op.GEMM, {"uop_end": 7})], 110 + 7 + 11),
         ([(Op.REQUANT, {"iter_in": 3})], 110 + 3 * TINY.block_out // TINY.out_lanes + 9),
         ([(Op.STORE, {"mem": Mem.OUT, "z": 3})], 110 + 3 + 6 + 100 + 2),
+        ([(Op.ROW, {"rows": 5, "columns": 9})], 110 + 8 * 48 + 5),
     ],
 )
 def test_table_of_the_timing_page(instructions: list[tuple[Op, dict[str, int]]], cycles: int) -> None:

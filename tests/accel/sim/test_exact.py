@@ -26,7 +26,8 @@ TINY = load_config("tiny")
 SHIPPED = [load_config(name) for name in config_names()]
 # 4-bit weights in little room.
 HALF = replace(TINY, name="half", block_in=32, wgt_bits=4, out_lanes=2)
-# Every limit of the bus at its smallest; blocks longer than high, a wide bus and one lane; blocks higher than long.
+# Every limit of the bus at its smallest; blocks longer than high, a bus too wide for coefficients and one lane; blocks
+# higher than long.
 ODD = [
     replace(
         TINY,
@@ -38,7 +39,16 @@ ODD = [
         queue_depth=2,
         out_lanes=1,
     ),
-    replace(TINY, name="long", block_in=16, axi_data_bits=128, out_lanes=1, acc_banks=8, write_outstanding=2),
+    replace(
+        TINY,
+        name="long",
+        block_in=16,
+        axi_data_bits=128,
+        out_lanes=1,
+        acc_banks=8,
+        write_outstanding=2,
+        cof_depth=0,
+    ),
     HALF,
     replace(
         TINY, name="high", block_out=32, out_lanes=4, wgt_depth=256, burst_beats=8, read_outstanding=4, prm_depth=32

@@ -13,7 +13,8 @@ from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.errors import AccelError, ConfigError, DeadlockError, Fault, FaultCode, ProgramError
 from relay_hw.accel.isa.program import Program, Section, SectionKind, WindowPlan
 from relay_hw.accel.isa.records import encode_uops
-from relay_hw.accel.isa.spec import REGISTER, Op
+from relay_hw.accel.isa.registers import REGISTER
+from relay_hw.accel.isa.spec import Op
 from relay_hw.accel.sim.device import LaunchStats, read_tensor, write_tensor
 from relay_hw.accel.sim.dram_timing import MEMORY_MODELS, MemoryModel, Sdram, memory_model
 from relay_hw.accel.sim.functional import FunctionalDevice

@@ -108,6 +108,16 @@ def test_a_wait_for_the_output_stage_is_its(config: AccelConfig) -> None:
     assert found["bus"] == found["latency"] == found["queue"] == found["fetch"] == 0
 
 
+def test_a_wait_for_the_row_unit_is_its(config: AccelConfig) -> None:
+    """The output stage waits for softmax, and products for the output stage."""
+    rows = Op.ROW, {"rows": 2, "columns": 64, "acc_base": 1024, "row_step": 4, "entry_step": 1, "wait": 4, "set": 1}
+    run = Run(config, build(config, gemm(50, give=4), rows, requant(30, wait=1, give=2), gemm(20, wait=2)))
+    found = run.whole.cycles
+    assert found["row"] == 5 * 48 + 5 and 30 <= found["output"] <= 40
+    assert found["bus"] == found["latency"] == found["queue"] == found["fetch"] == 0
+    assert run.counters["ROW_BUSY"] == 5 * 48 + 4
+
+
 def test_a_load_that_gives_way_to_the_output_stage_is_its(config: AccelConfig) -> None:
     """A load into INP stands still while 300 results are written there."""
     results = Op.REQUANT, {"iter_out": 1, "iter_in": 300, "acc_base": 1024, "dst": Dst.INP, "dst_base": 64}

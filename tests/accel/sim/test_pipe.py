@@ -13,7 +13,8 @@ import pytest
 from relay_hw.accel.isa.asm import assemble
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.errors import AccelError, FaultCode
-from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
+from relay_hw.accel.isa.registers import REGISTER
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION
 from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.accel.sim.pipe import REQUEST, Bus, serve
 

@@ -13,7 +13,8 @@ import pytest
 from relay_hw.accel.isa.config import config_names, load_config
 from relay_hw.accel.isa.errors import AccelError, Fault, FaultCode, ProgramError
 from relay_hw.accel.isa.program import Program, SectionKind
-from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION, REGISTER
+from relay_hw.accel.isa.registers import REGISTER
+from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.device import Bytes, LaunchStats
 from relay_hw.accel.sim.functional import FunctionalDevice

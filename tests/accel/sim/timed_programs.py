@@ -1,8 +1,9 @@
 """Random programs that stress timing: bursts of every shape, padding, queues that fill, tokens, holds between units.
 
-They are legal on every configuration and never meet in an accumulator bank: COMPUTE keeps to the first two quarters
-of the accumulator, OUTPUT to the third, LOAD to the fourth; where these two share a bank, only one of them writes in
-a program. One bank is that of COMPUTE or of the other two. Micro-ops are alike, whatever the data are, and so legal
+They are legal on every configuration and never meet in an accumulator bank: COMPUTE keeps to the first quarter of the
+accumulator, ROW to the second, OUTPUT to the third, LOAD to the fourth. Of COMPUTE and ROW only one is in a program
+where they share a bank, and of OUTPUT and LOAD only one writes. One bank is that of COMPUTE or ROW or of the other two.
+ROW reads what coefficients LOAD is about to write. Micro-ops are alike, whatever the data are, and so legal
 in every mode of GEMM: the mask of MAX is one tap, the weights are of entry 1 at most.
 """
 
@@ -10,10 +11,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from relay_hw.accel.isa.config import SEMAPHORES, TAPS, UOP_BYTES, AccelConfig
+from relay_hw.accel.isa.config import ROW_QUARTERS, SEMAPHORES, TAPS, UOP_BYTES, AccelConfig
 from relay_hw.accel.isa.program import Program, Section, SectionKind, WindowPlan
 from relay_hw.accel.isa.records import encode_uops
-from relay_hw.accel.isa.spec import Dst, GemmMode, Mem, Op, Unit
+from relay_hw.accel.isa.rules import row_coefficients
+from relay_hw.accel.isa.spec import Dst, GemmMode, Mem, Op, RowKind, Unit
 from relay_hw.accel.isa.stream import Instr
 
 # Windows regions: what LOAD reads, what STORE writes, micro-ops, program.
@@ -33,16 +35,19 @@ class ProgramMaker:
         self._config = config
         self._rng = rng
         self._shared = shared
-        self._waiter = [self._one_of(*Unit) for _ in range(SEMAPHORES)]
         self._tokens = [0] * SEMAPHORES
         self._writers = {Unit.LOAD, Unit.OUTPUT}
         if config.acc_banks < 4:
             self._writers.remove(Unit(self._one_of(Unit.LOAD, Unit.OUTPUT)))
-        self._units = [*Unit]
+        self._units = [unit for unit in Unit if config.cof_depth or unit is not Unit.ROW]
+        if config.acc_banks < 4 and config.cof_depth:
+            self._units.remove(Unit(self._one_of(Unit.COMPUTE, Unit.ROW)))
         if config.acc_banks == 1:
-            self._units.remove(Unit(self._one_of(Unit.COMPUTE, Unit.OUTPUT)))
-            if Unit.COMPUTE in self._units:
+            first = Unit.COMPUTE if Unit.COMPUTE in self._units else Unit.ROW
+            self._units.remove(Unit(self._one_of(first, Unit.OUTPUT)))
+            if Unit.OUTPUT not in self._units:
                 self._writers.clear()
+        self._waiter = [self._one_of(*self._units) for _ in range(SEMAPHORES)]
 
     def program(self, instructions: int) -> Program:
         """`instructions` random ones and FINISH, at a random offset."""
@@ -51,6 +56,7 @@ class ProgramMaker:
             Unit.COMPUTE: self._compute,
             Unit.OUTPUT: self._output,
             Unit.STORE: self._store,
+            Unit.ROW: self._row,
         }
         granules = -(-USED_UOPS * UOP_BYTES // self._config.granule_bytes)
         listed: list[Instr] = [(Op.LOAD, {"mem": Mem.UOP, "dram": UOPS, "z": granules, "set": 1 << READY})]
@@ -113,7 +119,7 @@ class ProgramMaker:
         if self._chance(0.35):
             return self._gather()
         c = self._config
-        mem = Mem(self._one_of(Mem.INP, Mem.INP, Mem.WGT, Mem.ACC, Mem.UOP, Mem.PRM))
+        mem = Mem(self._one_of(Mem.INP, Mem.INP, Mem.WGT, Mem.ACC, Mem.UOP, Mem.PRM, *[Mem.COF] * bool(c.cof_depth)))
         if mem is Mem.ACC and Unit.LOAD not in self._writers:
             mem = Mem.WGT
         if mem is Mem.INP and self._chance(0.3):
@@ -127,6 +133,7 @@ class ProgramMaker:
             Mem.ACC: c.acc_depth // 4 * c.acc_bytes // (4 if expand else 1),
             Mem.UOP: c.uop_depth * UOP_BYTES,
             Mem.PRM: c.prm_depth * c.prm_bytes,
+            Mem.COF: c.cof_depth * c.cof_bytes,
         }
         values = self._rectangle(sizes[mem] // c.granule_bytes, padding=mem is not Mem.UOP)
         if mem is Mem.UOP:
@@ -207,6 +214,23 @@ class ProgramMaker:
         values |= {"acc_base": base + self._number(0, 4), "res_base": base + self._number(0, 6)}
         values |= {"dst_base": (base if dst is Dst.ACC else 0) + part * self._number(0, 6)}
         return Op.REQUANT, values | {"clip_lo": -5, "clip_hi": 100}
+
+    def _row(self) -> Instr:
+        c = self._config
+        count = self._number(1, self._one_of(1, 8, min(40, c.acc_depth // 4, c.cof_depth // ROW_QUARTERS)))
+        rows = self._number(1, min(self._one_of(1, 2, 6), c.acc_depth // 4 // count))
+        kind = RowKind(self._one_of(*RowKind))
+        values = {"kind": kind, "rows": rows, "columns": count * c.block_out - self._number(0, c.block_out - 1)}
+        # Rows behind one another, or entry by entry in turn.
+        steps = (count, 1) if self._chance(0.5) else (1, rows)
+        values |= {"acc_base": c.acc_depth // 4, "row_step": steps[0], "entry_step": steps[1]}
+        values |= {
+            "visible": self._number(0, values["columns"]),
+            "visible_step": self._number(0, 1),
+            "multiplier": 40000,
+        }
+        values |= {"shift": self._number(0, 15), "cof_base": self._number(0, c.cof_depth - row_coefficients(c, values))}
+        return Op.ROW, values
 
 
 def timed_program(config: AccelConfig, seed: int) -> Program:

@@ -24,7 +24,8 @@ from relay_hw.accel.fpga.vendor.project import project_files
 from relay_hw.accel.fpga.vendor.serve import WINDOW_BASE, Bus
 from relay_hw.accel.fpga.vendor.targets import TARGETS
 from relay_hw.accel.isa.config import load_config
-from relay_hw.accel.isa.spec import DEVICE_MAGIC, REGISTER
+from relay_hw.accel.isa.registers import REGISTER
+from relay_hw.accel.isa.spec import DEVICE_MAGIC
 from relay_hw.accel.sim.selftest import self_test
 
 pytest.importorskip("serial", reason="pyserial (extra fpga) is not installed")
@@ -37,7 +38,7 @@ PATIENCE = 30
 FAKE_PYNQ = """
 import numpy as np
 from relay_hw.accel.isa.config import load_config
-from relay_hw.accel.isa.spec import REGISTER
+from relay_hw.accel.isa.registers import REGISTER
 from relay_hw.accel.sim.dram_timing import MemoryModel
 from relay_hw.accel.sim.rtl_model import RtlModel, Seeds
 from relay_hw.accel.sim.verilator import Build, build_library

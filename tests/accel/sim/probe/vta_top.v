@@ -7,7 +7,7 @@
 
 module vta_top #(
     parameter BLOCK_IN = 4, WGT_BITS = 8, BLOCK_OUT = 4, INP_DEPTH = 8, WGT_DEPTH = 8, ACC_DEPTH = 8, ACC_BANKS = 1,
-    parameter OUT_DEPTH = 8, UOP_DEPTH = 8, PRM_DEPTH = 8, OUT_LANES = 1, MULTIPLIER_BITS = 8, TABLES = 2, AXI_DATA_BITS = 64, BURST_BEATS = 64,
+    parameter OUT_DEPTH = 8, UOP_DEPTH = 8, PRM_DEPTH = 8, OUT_LANES = 1, MULTIPLIER_BITS = 8, TABLES = 2, COF_DEPTH = 0, AXI_DATA_BITS = 64, BURST_BEATS = 64,
     parameter READ_OUTSTANDING = 16, WRITE_OUTSTANDING = 16, QUEUE_DEPTH = 2, DSP_PRODUCTS = 64, CONFIG_HASH = 0
 ) (
     input  wire                       clk_i,
