@@ -11,7 +11,7 @@ from enum import IntEnum
 
 from relay_hw.accel.isa.config import TABLE_RECORDS, TAPS, AccelConfig
 from relay_hw.accel.isa.loops import with_second_steps
-from relay_hw.accel.isa.rules import dram_extent, gather_rows, has_factors
+from relay_hw.accel.isa.rules import dram_extent, gather_rows, has_factors, row_coefficients, row_entries
 from relay_hw.accel.isa.spec import TWO_OPERANDS, Dst, Form, GemmMode, Mem, Op
 from relay_hw.accel.isa.state import element_bytes
 from relay_hw.tensorize.commands import Command, Uop
@@ -27,7 +27,8 @@ class Space(IntEnum):
     UOP = 4
     PRM = 5
     TAB = 6
-    DRAM = 7
+    COF = 7
+    DRAM = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +73,8 @@ def touches(command: Command, config: AccelConfig) -> tuple[Touch, ...]:
             return _alu(v, command.uops)
         case Op.REQUANT:
             return _requant(command, config)
+        case Op.ROW:
+            return _row(v, config)
         case Op.FINISH:
             return ()
 
@@ -161,3 +164,13 @@ def _requant(command: Command, config: AccelConfig) -> tuple[Touch, ...]:
     if "table" in command.refs:
         touched.append(Touch("table", Space.TAB, 0, TABLE_RECORDS, False))
     return tuple(touched)
+
+
+def _row(v: Mapping[str, int], config: AccelConfig) -> tuple[Touch, ...]:
+    """Rows are replaced where they are."""
+    end = (v["rows"] - 1) * v["row_step"] + (row_entries(config, v["columns"]) - 1) * v["entry_step"] + 1
+    return (
+        Touch("acc_base", Space.ACC, 0, end, False),
+        Touch("acc_base", Space.ACC, 0, end, True),
+        Touch("cof_base", Space.COF, 0, row_coefficients(config, v), False),
+    )

@@ -11,7 +11,7 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.accel.isa.spec import Rounding
+from relay_hw.accel.isa.spec import Rounding, RowKind
 
 Int8 = NDArray[np.int8]
 Int64 = NDArray[np.int64]
@@ -316,6 +316,44 @@ class SelectKernel:
         return 0
 
 
+@dataclass(frozen=True, slots=True)
+class RowStage:
+    """Numbers of a function of rows: all have `shift` and `zero_point`, softmax `multiplier`, norms `epsilon`, RMS norm
+    `input_zero`."""
+
+    shift: int
+    zero_point: int
+    multiplier: int = 0
+    epsilon: int = 0
+    input_zero: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowKernel:
+    """Softmax or a norm of each pixel's channels.
+
+    `gain`, `bias`: int64 [channels] of a norm's channels; of softmax `gain` has an entry for each distance from the
+    largest channel. `visible`: int64 [pixels], how many channels of each pixel take part in its softmax.
+    """
+
+    source: Image
+    kind: RowKind
+    stage: RowStage
+    gain: Int64
+    bias: Int64
+    visible: Int64
+
+    @property
+    def target(self) -> Image:
+        """Size of the result."""
+        return self.source
+
+    @property
+    def macs(self) -> int:
+        """The row unit's products are not counted."""
+        return 0
+
+
 KernelSpec = (
     ConvKernel
     | TransposeKernel
@@ -326,6 +364,7 @@ KernelSpec = (
     | ProductKernel
     | SwapKernel
     | SelectKernel
+    | RowKernel
 )
 
 
@@ -344,7 +383,7 @@ def kernel_tables(kernel: KernelSpec) -> tuple[Table, ...]:
             found = [kernel.table]
         case ProductKernel():
             found = [kernel.requantize.table]
-        case SwapKernel() | SelectKernel():
+        case SwapKernel() | SelectKernel() | RowKernel():
             found = []
     return tuple(dict.fromkeys(table for table in found if table is not None))
 
@@ -354,7 +393,7 @@ def kernel_inputs(kernel: KernelSpec) -> tuple[Image, ...]:
     match kernel:
         case ConvKernel():
             return (kernel.source,) if kernel.residual is None else (kernel.source, kernel.target)
-        case PoolKernel() | TransposeKernel():
+        case PoolKernel() | TransposeKernel() | RowKernel():
             return (kernel.source,)
         case AddKernel():
             return (kernel.source, kernel.source)

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import TensorLayout, TensorSlot, align
-from relay_hw.accel.isa.records import encode_prm
+from relay_hw.accel.isa.records import encode_cof, encode_exponentials, encode_prm
+from relay_hw.accel.isa.rules import row_entries
+from relay_hw.accel.isa.spec import RowKind
 from relay_hw.accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
 from relay_hw.errors import TensorizeError
-from relay_hw.tensorize.kernel import AddStage, ConvKernel, Image, Int8, MulStage, Requantize
+from relay_hw.tensorize.kernel import AddStage, ConvKernel, Image, Int8, MulStage, Requantize, RowKernel
 
 
 def image_of(shape: Sequence[int]) -> Image:
@@ -144,6 +146,15 @@ def add_record(stage: AddStage, config: AccelConfig) -> bytes:
 def mul_record(stage: MulStage, config: AccelConfig) -> bytes:
     """The one parameter entry of a product."""
     return _one_record((0, stage.multiplier, stage.shift, stage.y_zero, stage.r_zero), config)
+
+
+def row_records(kernel: RowKernel, config: AccelConfig) -> bytes:
+    """Coefficients of a function of rows: a softmax's table for each lane, or those of a norm's channels, then 0."""
+    if kernel.kind is RowKind.SOFTMAX:
+        return encode_exponentials(kernel.gain.astype(np.uint16), config.row_lanes).tobytes()
+    columns = row_entries(config, kernel.source.channels) * config.block_out
+    gain, bias = (np.pad(values, (0, columns - values.size)) for values in (kernel.gain, kernel.bias))
+    return encode_cof(gain, bias).tobytes()
 
 
 def _one_record(values: tuple[int, int, int, int, int], config: AccelConfig) -> bytes:

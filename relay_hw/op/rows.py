@@ -41,7 +41,7 @@ MOST_COLUMNS = {"fixed.softmax": 1 << 16, "fixed.layer_norm": 1 << 14, "fixed.rm
 MANTISSA_BITS = 12
 FRACTION_BITS = 10
 ELEMENT_BITS = 18
-MOST_EPSILON = 1 << 48
+MOST_EPSILON = (1 << 48) - 1
 # Bits of the fraction of a norm's epsilon.
 EPSILON_BITS = 4
 MOST_SHIFT = 40

@@ -39,9 +39,9 @@ class LayerInfo:
     """One operator of the partitioned model.
 
     `where`: the name of the target, or `host`. `ranges`: its instructions [begin, end) in the function's program (none
-    on the host). `traffic`: bytes that they move in a launch; `output_slots`: cycles for which they occupy the output
-    stage; `roofline_cycles`: the least that the array needs for the MACs; `cycles`: those of a launch that are this
-    layer's, by the build's own memory.
+    on the host). `traffic`: bytes that they move in a launch; `output_slots`, `row_slots`: cycles for which they occupy
+    the output stage and the row unit; `roofline_cycles`: the least that the array needs for the MACs; `cycles`: those
+    of a launch that are this layer's, by the build's own memory.
     """
 
     name: str
@@ -55,6 +55,7 @@ class LayerInfo:
     macs: int = 0
     traffic: Traffic = NO_TRAFFIC
     output_slots: int = 0
+    row_slots: int = 0
     roofline_cycles: int = 0
     cycles: int = 0
 

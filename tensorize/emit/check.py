@@ -233,9 +233,9 @@ class _Hazards:
                     raise self._error(index, f"must wait for {self._name(worst)} before it {verb} {access.name} {cell}")
 
     def _together(self, access: Access) -> Cells:
-        """The cells whose users must take turns: tables are looked up by the port that LOAD writes them through."""
-        if access.memory is Mem.TAB:
-            return np.arange(self._config.tab_depth, dtype=np.int64)
+        """The cells whose users must take turns: tables and coefficients are read by the port that LOAD writes."""
+        if access.memory is Mem.TAB or access.memory is Mem.COF:
+            return np.arange(depth(self._config, access.memory), dtype=np.int64)
         return access.cells
 
     def _check_ports(self, index: int, use: _Use) -> None:

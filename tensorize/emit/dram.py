@@ -91,6 +91,7 @@ SECTION_OF: dict[Mem, tuple[str, SectionKind]] = {
     Mem.WGT: ("weights", SectionKind.WEIGHTS),
     Mem.PRM: ("constants", SectionKind.CONSTANTS),
     Mem.TAB: ("tables", SectionKind.CONSTANTS),
+    Mem.COF: ("coefficients", SectionKind.CONSTANTS),
 }
 
 

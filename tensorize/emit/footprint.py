@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from relay_hw.accel.isa.config import TABLE_RECORD_BYTES, UOP_BYTES, AccelConfig
 from relay_hw.accel.isa.program import Program
-from relay_hw.accel.isa.spec import Dst, Form, GemmMode, Mem, Op
+from relay_hw.accel.isa.spec import Dst, Form, GemmMode, Mem, Op, RowKind
 from relay_hw.accel.isa.state import depth
 from relay_hw.errors import TensorizeError
 
@@ -24,6 +24,9 @@ Values = Mapping[str, int]
 DRAM = "dram"
 # Entries of a table: two of its 256 results in each.
 _TABLE_ENTRIES = 128
+# Lanes of the row unit are a quarter of an entry; a softmax has a record for each of so many distances.
+_QUARTERS = 4
+_DISTANCES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +87,8 @@ def accesses(index: int, op: Op, v: Values, uops: Cells, config: AccelConfig) ->
             found = _compute(index, op, v, uops, config)
         case Op.REQUANT:
             found = _requant(index, v, config)
+        case Op.ROW:
+            found = _row(index, v, config)
         case Op.FINISH:
             found = ()
     for access in found:
@@ -105,6 +110,7 @@ def entry_bytes(config: AccelConfig, mem: Mem) -> int:
         Mem.UOP: UOP_BYTES,
         Mem.PRM: 16 * lanes_out,
         Mem.TAB: TABLE_RECORD_BYTES,
+        Mem.COF: lanes_out // _QUARTERS * 8,
     }[mem]
 
 
@@ -294,3 +300,15 @@ def _requant(index: int, v: Values, config: AccelConfig) -> tuple[Access, ...]:
         _check_starts(index, written, config)
     found.append(Access(target, _blocks(written, config) if target is Mem.INP else written, True))
     return tuple(found)
+
+
+def _row(index: int, v: Values, config: AccelConfig) -> tuple[Access, ...]:
+    entries = -(-v["columns"] // config.block_out)
+    rows = np.arange(v["rows"], dtype=np.int64)[:, None] * v["row_step"]
+    places = (v["acc_base"] + rows + np.arange(entries, dtype=np.int64) * v["entry_step"]).reshape(-1)
+    cells = np.unique(places)
+    if cells.size < places.size:
+        raise TensorizeError(f"instruction {index}: rows must share no acc entry")
+    count = _DISTANCES if v["kind"] == RowKind.SOFTMAX else _QUARTERS * entries
+    coefficients = v["cof_base"] + np.arange(count, dtype=np.int64)
+    return Access(Mem.ACC, cells, False), Access(Mem.ACC, cells, True), Access(Mem.COF, coefficients, False)

@@ -31,7 +31,7 @@ def hoist(lines: Sequence[Line], config: AccelConfig) -> tuple[Line, ...]:
 
 def _may_pass(line: Line, before: Line, config: AccelConfig) -> bool:
     unit = BY_OP[before.op].unit
-    if unit is Unit.COMPUTE or (unit is Unit.OUTPUT and before.step < line.step - 1):
+    if unit is Unit.COMPUTE or (unit in (Unit.OUTPUT, Unit.ROW) and before.step < line.step - 1):
         return False
     for one in line.ranges:
         for other in before.ranges:

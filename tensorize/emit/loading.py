@@ -23,7 +23,7 @@ from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.geometry import acc_unit
 
 # Memories of constants, in the order in which a step needs them.
-_CONSTANTS = (Mem.UOP, Mem.WGT, Mem.PRM, Mem.TAB)
+_CONSTANTS = (Mem.UOP, Mem.WGT, Mem.COF, Mem.PRM, Mem.TAB)
 # A load of constants, and the step with whose look-ahead it is written at the earliest.
 Windowed = tuple[ConstantLoad, int]
 
@@ -137,7 +137,7 @@ class Loader:
                     raise NoRoomError(f"{step.label}: {what}")
                 room = max(room, free if buffer.loads else 0)
         self._clocks.load_step(at, room)
-        self._force(at, (Mem.PRM, Mem.TAB))
+        self._force(at, (Mem.COF, Mem.PRM, Mem.TAB))
 
     def _force(self, at: int, mems: tuple[Mem, ...]) -> None:
         for mem in mems:
@@ -247,7 +247,7 @@ def _scratchpad(config: AccelConfig, mem: Mem, dense: bool) -> Scratchpad:
             return Scratchpad(entries, acc_unit(config), Slots.POWER)
         case Mem.INP if dense:
             return Scratchpad(entries, beat, Slots.GAP)
-        case Mem.INP | Mem.WGT | Mem.PRM | Mem.TAB:
+        case Mem.INP | Mem.WGT | Mem.PRM | Mem.TAB | Mem.COF:
             return Scratchpad(entries, beat, Slots.SIZE)
         case Mem.OUT | Mem.UOP:
             return Scratchpad(entries, beat)

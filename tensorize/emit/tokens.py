@@ -17,8 +17,10 @@ from relay_hw.accel.isa.spec import Mem, Unit
 from relay_hw.accel.isa.state import depth
 from relay_hw.tensorize.access import Space
 
+# Units that have no memory in common.
+_APART = ({Unit.COMPUTE, Unit.STORE}, {Unit.STORE, Unit.ROW})
 # The pairs (giver, taker) between which values or free space pass.
-PAIRS: tuple[tuple[Unit, Unit], ...] = tuple((a, b) for a in Unit for b in Unit if a is not b)
+PAIRS: tuple[tuple[Unit, Unit], ...] = tuple((a, b) for a in Unit for b in Unit if a is not b and {a, b} not in _APART)
 SEMAPHORE_OF: dict[tuple[Unit, Unit], int] = {pair: number for number, pair in enumerate(PAIRS)}
 assert len(PAIRS) <= SEMAPHORES
 
@@ -103,6 +105,8 @@ def _memories(config: AccelConfig, window_bytes: int) -> dict[Space, _Memory]:
     memories[Space.ACC] = _Memory(config.acc_banks, config.acc_bank_depth, True)
     # A table cannot be looked up while any of them is written.
     memories[Space.TAB] = _Memory(1, max(1, config.tab_depth), False)
+    # No row is computed while coefficients are written.
+    memories[Space.COF] = _Memory(1, max(1, config.cof_depth), False)
     granule = config.granule_bytes
     memories[Space.DRAM] = _Memory(-(-window_bytes // granule), granule, False)
     return memories

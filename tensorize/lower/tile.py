@@ -12,6 +12,7 @@ from relay_hw.tensorize.kernel import (
     MulKernel,
     PoolKernel,
     ProductKernel,
+    RowKernel,
     SelectKernel,
     SwapKernel,
     TransposeKernel,
@@ -20,6 +21,7 @@ from relay_hw.tensorize.lower.add import add_total
 from relay_hw.tensorize.lower.move import choose_move
 from relay_hw.tensorize.lower.mul import choose_mul
 from relay_hw.tensorize.lower.product import choose_product
+from relay_hw.tensorize.lower.rows import choose_rows
 from relay_hw.tensorize.lower.select import choose_select
 from relay_hw.tensorize.match.composite import match
 from relay_hw.tensorize.target import Target
@@ -58,6 +60,8 @@ def plan_tile(kernel: KernelSpec, config: Target) -> Tile:
             return _pool_tile(kernel, config)
         case MulKernel():
             return choose_mul(kernel, config)
+        case RowKernel():
+            return choose_rows(kernel, config)
         case AddKernel():
             return choose_add(add_total(kernel, config), config)
 

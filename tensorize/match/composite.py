@@ -47,6 +47,7 @@ from relay_hw.tensorize.match.reading import (
     var_type,
     with_padding,
 )
+from relay_hw.tensorize.match.rows import RowReader
 from relay_hw.tensorize.match.transpose import Spread, transpose_kernel
 
 PREFIX = "accel."
@@ -90,6 +91,8 @@ def match(composite: Function, config: AccelConfig) -> Matched:
             return reader.sum_pool()
         case "add":
             return reader.add()
+        case "softmax" | "layer_norm" | "rms_norm":
+            return reader.rows()
         case _:
             raise TensorizeError(f"composite must be one of accel's patterns, not {name!r}", composite.span)
 
@@ -212,6 +215,11 @@ class _Reader(Reader):
         need(left == right, f"operands of fixed.add must have one shape, not {left} and {right}", call)
         kernel = AddKernel(self._image(self.composite.params[params[0]]), self._add_stage(call, False, table))
         return Matched(kernel, params, left)
+
+    def rows(self) -> Matched:
+        """softmax or a norm of rows of a parameter."""
+        kernel, shape = RowReader(self.composite, self.config).rows()
+        return Matched(kernel, (0,), shape)
 
     def mul(self) -> Matched:
         """fixed.mul of two parameters, of which the second may be one pixel; [table]."""

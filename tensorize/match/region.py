@@ -30,6 +30,9 @@ _CORES = (
     "fixed.add",
     "fixed.mul",
     "fixed.table",
+    "fixed.softmax",
+    "fixed.layer_norm",
+    "fixed.rms_norm",
     "concatenate",
 )
 

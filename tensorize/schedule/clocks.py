@@ -56,6 +56,7 @@ class Clocks:
         self._given: dict[int, int] = {}
         self._arrived: dict[int, int] = {}
         self._load = 0
+        self._row = 0
         self._output = 0
         self._store = 0
         self.compute = 0
@@ -108,8 +109,11 @@ class Clocks:
         work = self._flow.work[number]
         self.started = max(self.compute, self._arrived[number])
         self.compute = self.started + work.compute
+        ready = self.compute
+        if work.row:
+            ready = self._row = max(self._row, ready) + work.row
         if work.output:
-            self._output = max(self._output, self.compute) + work.output + _SWITCH
+            self._output = max(self._output, ready) + work.output + _SWITCH
         self._given[number] = self._output
         self._store = max(self._store, self._output) + work.store
         self._stored[number] = self._store + self._latency

@@ -104,7 +104,7 @@ def dram_entry(buffer: Buffer, config: AccelConfig) -> int:
 
 
 def _uses(step: Step, config: AccelConfig) -> list[tuple[Key, int, int]]:
-    spaces = (Space.UOP, Space.WGT, Space.PRM, Space.TAB)
+    spaces = (Space.UOP, Space.WGT, Space.PRM, Space.TAB, Space.COF)
     return [
         (command.refs[t.field].key, command.refs[t.field].offset + t.begin, command.refs[t.field].offset + t.end)
         for command in step.commands

@@ -19,6 +19,7 @@ from relay_hw.tensorize.kernel import (
     MulKernel,
     PoolKernel,
     ProductKernel,
+    RowKernel,
     SelectKernel,
     SwapKernel,
     TransposeKernel,
@@ -31,6 +32,7 @@ from relay_hw.tensorize.lower.move import lower_move
 from relay_hw.tensorize.lower.mul import lower_mul
 from relay_hw.tensorize.lower.pool import lower_pool
 from relay_hw.tensorize.lower.product import lower_product, lower_swap
+from relay_hw.tensorize.lower.rows import lower_rows
 from relay_hw.tensorize.lower.select import lower_select
 from relay_hw.tensorize.lower.tile import plan_tile
 from relay_hw.tensorize.match.region import LayerSpec, Region
@@ -38,7 +40,16 @@ from relay_hw.tensorize.schedule.constants import merge_parameters
 from relay_hw.tensorize.schedule.order import interleaved_order, sequential_order
 from relay_hw.tensorize.schedule.uops import place_uops
 from relay_hw.tensorize.target import Target
-from relay_hw.tensorize.tiles.sizes import AddTile, ConvTile, MoveTile, OutputTile, PoolTile, Tile, TransposeTile
+from relay_hw.tensorize.tiles.sizes import (
+    AddTile,
+    ConvTile,
+    MoveTile,
+    OutputTile,
+    PoolTile,
+    RowTile,
+    Tile,
+    TransposeTile,
+)
 
 
 class Chooser(Protocol):
@@ -135,10 +146,12 @@ def _lower(number: int, layer: LayerSpec, tile: Tile, config: Target) -> tuple[S
             return lower_pool(named, kernel, chosen, config)
         case MulKernel() as kernel, AddTile() as chosen:
             return lower_mul(named, kernel, chosen, config)
+        case RowKernel() as kernel, RowTile() as chosen:
+            return lower_rows(named, kernel, chosen, config)
         case AddKernel() as kernel, AddTile() as chosen:
             return lower_add(named, kernel, chosen, config)
-        case kernel, chosen:
-            raise AssertionError(f"{kernel} cannot be lowered with {chosen}")
+        case _:
+            raise AssertionError(f"{layer.kernel} cannot be lowered with {tile}")
 
 
 def _step_lines(step: Step) -> list[str]:

@@ -78,7 +78,7 @@ def resident_sets(steps: Sequence[Step], config: AccelConfig, few: bool) -> tupl
     of their memory. Long programs (not `few`) hide all loads but their first.
     """
     buffers = constant_buffers(steps)
-    small = [b for mem in (Mem.UOP, Mem.PRM, Mem.TAB) for b in _whole(buffers.values(), mem, config)]
+    small = [b for mem in (Mem.UOP, Mem.PRM, Mem.TAB, Mem.COF) for b in _whole(buffers.values(), mem, config)]
     if _whole(buffers.values(), Mem.WGT, config):
         return (frozenset(), frozenset(b.key for b in [*small, *_whole(buffers.values(), Mem.WGT, config)]))
     if not few:
@@ -100,7 +100,7 @@ def _whole(buffers: Iterable[Buffer], mem: Mem, config: AccelConfig) -> list[Buf
 
 def constant_depths(config: AccelConfig) -> dict[Mem, int]:
     """Entries of each scratchpad that holds constants."""
-    return {mem: depth(config, mem) for mem in (Mem.WGT, Mem.UOP, Mem.PRM, Mem.TAB)}
+    return {mem: depth(config, mem) for mem in (Mem.WGT, Mem.UOP, Mem.PRM, Mem.TAB, Mem.COF)}
 
 
 def fits(buffers: Iterable[Buffer], config: AccelConfig) -> bool:

@@ -43,6 +43,7 @@ class Work:
     writes: tuple[ByteRange, ...]
     takes: tuple[Key, ...] = ()
     gives: tuple[Key, ...] = ()
+    row: int = 0
 
 
 def work_of(step: Step, config: AccelConfig) -> Work:
@@ -60,6 +61,7 @@ def work_of(step: Step, config: AccelConfig) -> Work:
         writes=_byte_ranges([c for c in step.commands if c.op is Op.STORE], config),
         takes=tuple(filled),
         gives=gives,
+        row=cycles[Op.ROW],
     )
 
 
@@ -78,7 +80,7 @@ def command_cycles(command: Command, config: AccelConfig) -> int:
             return gather_cycles(config, v)
         case Op.GEMM | Op.ALU:
             return instruction_slots(config, command.op, v, _uops(command))
-        case Op.REQUANT | Op.FINISH:
+        case Op.REQUANT | Op.ROW | Op.FINISH:
             return instruction_slots(config, command.op, v)
 
 

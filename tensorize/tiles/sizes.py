@@ -88,6 +88,16 @@ class AddTile:
 
 
 @dataclass(frozen=True, slots=True)
+class RowTile:
+    """A tile of a function of rows. `rows` consecutive rows, each a pixel's channels."""
+
+    rows: int
+
+    def __str__(self) -> str:
+        return f"{self.rows} rows"
+
+
+@dataclass(frozen=True, slots=True)
 class TransposeTile:
     """A tile for each phase."""
 
@@ -109,7 +119,7 @@ class MoveTile:
         return f"{len(self.moves)} copies of {'; '.join(different)}" if self.moves else "in place"
 
 
-Tile = ConvTile | TransposeTile | MoveTile | OutputTile | PoolTile | AddTile
+Tile = ConvTile | TransposeTile | MoveTile | OutputTile | PoolTile | AddTile | RowTile
 
 
 @dataclass(frozen=True, slots=True)

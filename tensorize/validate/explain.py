@@ -23,6 +23,8 @@ Seen = Sequence[tuple[int, Vectors]]
 
 # Operators of the output stage.
 _STAGES = ("fixed.requantize", "fixed.add", "fixed.mul")
+# Operators of the row unit.
+_ROWS = ("fixed.softmax", "fixed.layer_norm", "fixed.rms_norm")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,12 +81,20 @@ def _cause(layer: LayerMeaning, missing: tuple[int, ...], own: Seen) -> str:
             if (other & known).any() and (best is None or best[0] < rank):
                 best = (rank, index, sentence)
         if best is None:
-            best = (0, index, "its sum has another tap, padding, weight or input")
+            best = (0, index, _other_inputs(layer))
     if best is None:
         return "whose instructions compute other elements of it only"
     if best[0] == 0:
         best = _by_tap(layer, missing, own) or best
     return f"which instruction {best[1]} (requant) is nearest to: {best[2]}"
+
+
+def _other_inputs(layer: LayerMeaning) -> str:
+    """What differs where no sum is right."""
+    operators = (expr.op for expr in layer.inside if isinstance(expr, Call))
+    if any(isinstance(op, Op) and op.name in _ROWS for op in operators):
+        return "its row has another element, coefficient or number of the instruction"
+    return "its sum has another tap, padding, weight or input"
 
 
 def _by_tap(layer: LayerMeaning, missing: tuple[int, ...], own: Seen) -> tuple[int, int, str] | None:

@@ -15,6 +15,7 @@ from relay_hw.accel.isa.rules import check_instruction
 from relay_hw.accel.isa.spec import Op
 from relay_hw.tensorize.validate.memories import Failure, Memories
 from relay_hw.tensorize.validate.products import gemm
+from relay_hw.tensorize.validate.rows import row
 from relay_hw.tensorize.validate.transfers import gather, load, store
 from relay_hw.tensorize.validate.vectors import alu, requant
 
@@ -34,6 +35,7 @@ TERMS: Mapping[Op, Callable[[Memories, Values, int], None]] = MappingProxyType(
         Op.REQUANT: requant,
         Op.FINISH: _finish,
         Op.GATHER: gather,
+        Op.ROW: row,
     }
 )
 if missing := set(Op) - set(TERMS):

@@ -38,8 +38,10 @@ from relay_hw.tensorize.validate.terms import (
     looked_up,
     maximum,
     multiplied,
+    norms,
     plus,
     scaled,
+    softmaxes,
     times,
 )
 
@@ -167,6 +169,41 @@ def _table(attrs: Attrs, args: Sequence[Terms]) -> Terms:
     return looked_up(args[0], args[1].low)
 
 
+def _softmax(attrs: Attrs, args: Sequence[Terms]) -> Terms:
+    """Rows of the last axis. A column counts before its part's length, and of causal rows up to the row's own, where
+    the last row ends with the last column."""
+    data, table, lengths = args
+    if (table.low != table.high).any() or (lengths.low != lengths.high).any():
+        raise TensorizeError("the table and the lengths of fixed.softmax must be constant")
+    places = np.indices(data.shape)
+    length = lengths.low if lengths.low.size > 1 else np.repeat(lengths.low, data.shape[0])
+    counts = places[-1] < length[places[0]]
+    if attrs.causal:
+        behind = data.shape[-1] - data.shape[-2]
+        counts &= places[-1] - behind <= places[-2]
+    numbers = (int(attrs.multiplier), int(attrs.shift), int(attrs.zero_point))
+    columns = data.shape[-1]
+    found = softmaxes(data.reshape(-1, columns), counts.reshape(-1, columns), table.low, numbers)
+    return found.reshape(*data.shape)
+
+
+def _norm(attrs: Attrs, args: Sequence[Terms], name: str, zero: int) -> Terms:
+    data, gain, bias = args
+    if (gain.low != gain.high).any() or (bias.low != bias.high).any():
+        raise TensorizeError(f"gain and bias of {name} must be constant")
+    rows = data.reshape(-1, data.shape[-1])
+    numbers = (name, int(attrs.shift), int(attrs.epsilon), int(attrs.zero_point), zero)
+    return norms(rows, np.ones(rows.shape, np.bool_), (gain.low, bias.low), numbers).reshape(*data.shape)
+
+
+def _layer_norm(attrs: Attrs, args: Sequence[Terms]) -> Terms:
+    return _norm(attrs, args, "layer_norm", 0)
+
+
+def _rms_norm(attrs: Attrs, args: Sequence[Terms]) -> Terms:
+    return _norm(attrs, args, "rms_norm", int(attrs.input_zero_point))
+
+
 def _clip(attrs: Attrs, args: Sequence[Terms]) -> Terms:
     return clipped(args[0], (max(ceil(attrs.a_min), INT8[0]), min(floor(attrs.a_max), INT8[1])))
 
@@ -206,6 +243,9 @@ _OPERATORS: Mapping[str, Callable[[Attrs, Sequence[Terms]], Terms]] = MappingPro
         "fixed.add": _add,
         "fixed.mul": _mul,
         "fixed.table": _table,
+        "fixed.softmax": _softmax,
+        "fixed.layer_norm": _layer_norm,
+        "fixed.rms_norm": _rms_norm,
         "clip": _clip,
     }
 )

@@ -225,3 +225,34 @@ def maximum(members: Terms) -> Terms:
     alone = np.where(numbers[-1] < 0, INT8[0] % PRIME, numbers[-1])
     found = np.where(counted.sum(axis=0) > 1, several, alone)
     return Terms(found, members.low.max(axis=0), members.high.max(axis=0))
+
+
+def rows_mixed(elements: Terms, counts: Numbers) -> Numbers:
+    """A number for each row [rows, columns] of the elements that count, in order; where none does, one for that."""
+    numbers = np.where(counts, elements.numbers, -1).astype(np.int64)
+    found = np.full(elements.shape[0], key("row"), np.uint64).view(np.int64)
+    for column in range(elements.shape[1]):
+        # What does not count leaves no trace, so that rows are as long as what counts.
+        found = np.where(numbers[:, column] >= 0, function(key("next"), found, numbers[:, column]), found)
+    return found
+
+
+def softmaxes(elements: Terms, counts: Numbers, table: Numbers, numbers: Sequence[int]) -> Terms:
+    """Softmax of rows [rows, columns] with a table of 256; `numbers`: multiplier, shift, zero point.
+
+    What does not count is the zero point.
+    """
+    name = key("softmax", *table.tolist(), *numbers)
+    mixed = function(name, rows_mixed(elements, counts)[:, None], elements.numbers)
+    zero = numbers[-1]
+    return Terms(
+        np.where(counts, mixed, zero % PRIME), np.where(counts, INT8[0], zero), np.where(counts, INT8[1], zero)
+    )
+
+
+def norms(elements: Terms, counts: Numbers, factors: tuple[Numbers, Numbers], numbers: Sequence[int | str]) -> Terms:
+    """A norm of rows [rows, columns], with a gain and a bias for each column; `numbers`: what else names it."""
+    gain, bias = (np.asarray(values, np.int64)[None, :] for values in factors)
+    row = rows_mixed(elements, counts)[:, None]
+    found = function(key("norm", *numbers), row, elements.numbers, gain, bias)
+    return Terms(found, np.full(found.shape, INT8[0]), np.full(found.shape, INT8[1]))

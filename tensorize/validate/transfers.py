@@ -33,7 +33,7 @@ def load(state: Memories, v: Values, index: int) -> None:
         case Mem.WGT if v["expand"]:
             bits = state.config.wgt_bits
             _write_bytes(state, mem, v["sram"], _joined(_fields(_only_constants(image, index), bits // 2), bits), index)
-        case Mem.INP | Mem.WGT | Mem.UOP | Mem.PRM | Mem.TAB:
+        case Mem.INP | Mem.WGT | Mem.UOP | Mem.PRM | Mem.TAB | Mem.COF:
             _write_bytes(state, mem, v["sram"], image.reshape(-1), index)
         case Mem.OUT:
             raise Failure(f"instruction {index} must not load out")
@@ -105,6 +105,7 @@ def _entry_bytes(config: AccelConfig, mem: Mem) -> int:
         Mem.UOP: 8,
         Mem.PRM: config.prm_bytes,
         Mem.TAB: 8,
+        Mem.COF: config.block_out // 4 * 8,
     }
     return sizes[mem]
 

@@ -134,6 +134,12 @@ def _changed(name: str, **sizes: int) -> AccelConfig:
     return replace(base, name=f"{base.name}-changed", **sizes)
 
 
+def _rows(build: Regions) -> Function:
+    x = build.input(5, 20)
+    y = build.norm(build.softmax(build.rows(x, 22), causal=True))
+    return build.function(build.norm(y, centered=False))
+
+
 REGIONS: Mapping[str, Case] = MappingProxyType(
     {
         "residual on tiny": Case(load_config("tiny"), _residual, resident=False, on_chip=False),
@@ -151,6 +157,8 @@ REGIONS: Mapping[str, Case] = MappingProxyType(
         "tiles on tiny": Case(load_config("tiny"), _tiles),
         "batch on default": Case(load_config("default"), _batch),
         "batch on ecp5x2": Case(load_config("ecp5x2"), _batch, resident=False),
+        "rows on tiny": Case(load_config("tiny"), _rows, resident=False),
+        "rows on default": Case(load_config("default"), _rows),
         "factors on default": Case(load_config("default"), _factored, resident=False),
         "factors on ecp5w4": Case(load_config("ecp5w4"), _factored),
     }

@@ -14,6 +14,7 @@ from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
+from relay_hw.op.rows import exponentials
 from relay_hw.rounding import ROUNDINGS
 from relay_hw.tensorize import Segment, compile_function
 from relay_hw.tensorize.layout import pack_activation, unpack_activation
@@ -199,6 +200,38 @@ class Regions:
         inner = self._inner(x)
         body = self._through(inner) if results is None else op.fixed.table(inner, Constant(results))
         return self._call("accel.table", [inner], body, [x])
+
+    def softmax(
+        self, x: Expr, causal: bool = False, lengths: Sequence[int] | None = None, inside: Sequence[int] = ()
+    ) -> Expr:
+        """fixed.softmax of the last axis; of a tensor reshaped to `inside`, and back, where that is given."""
+        inner = self._inner(x)
+        table = Constant(exponentials(float(self.rng.uniform(0.01, 0.3))))
+        given = None if lengths is None else Constant(np.array(lengths, np.int32))
+        numbers = {
+            "multiplier": int(self.rng.integers(1 << 15, 1 << 16)),
+            "shift": int(self.rng.integers(3, 9)),
+            "zero_point": int(self.rng.integers(-128, 0)),
+        }
+        data = op.reshape(inner, tuple(inside)) if inside else inner
+        body: Expr = op.fixed.softmax(data, table, given, causal=causal, **numbers)
+        body = op.reshape(body, self._shapes[x]) if inside else body
+        return self._call("accel.softmax", [inner], body, [x])
+
+    def norm(self, x: Expr, centered: bool = True) -> Expr:
+        """fixed.layer_norm or fixed.rms_norm of the last axis."""
+        inner, columns, shift = self._inner(x), self._shapes[x][-1], int(self.rng.integers(0, 41))
+        most = [min(1 << bits, 1 << max(shift - less, 0)) for bits, less in ((15, 4), (31, -5))]
+        gain, bias = (self.rng.integers(-high, high, columns) for high in most)
+        args = (inner, Constant(gain.astype(np.int16)), Constant(bias.astype(np.int32)), shift)
+        numbers = {
+            "epsilon": int(self.rng.choice([0, 1, (1 << 48) - 1, int(self.rng.integers(1 << 40))])),
+            "zero_point": int(self.rng.integers(-128, 128)),
+        }
+        if centered:
+            return self._call("accel.layer_norm", [inner], op.fixed.layer_norm(*args, **numbers), [x])
+        numbers["input_zero_point"] = int(self.rng.integers(-128, 128))
+        return self._call("accel.rms_norm", [inner], op.fixed.rms_norm(*args, **numbers), [x])
 
     def mul(self, y: Expr, r: Expr) -> Expr:
         """fixed.mul, and a table behind it half of the time."""

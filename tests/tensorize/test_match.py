@@ -134,7 +134,7 @@ REFUSED: dict[str, tuple[Function, str]] = {
         "operator must be nn.conv2d or nn.dense, not nn.relu",
     ),
     "no requantize": (composite("conv2d", [X], conv2d(X, ones(4, 3, 3, 3))), "operator must be fixed.requantize, not"),
-    "pattern": (composite("softmax", [X], op.nn.softmax(X)), "composite must be one of accel's patterns, not"),
+    "pattern": (composite("log_softmax", [X], op.nn.log_softmax(X)), "composite must be one of accel's patterns, not"),
     "bias": (
         composite("conv2d", [X], op.fixed.requantize(conv2d(X, ones(4, 3, 3, 3)), var(4, dtype="int32"), (1,), (1,))),
         "bias must be a constant, not Var",

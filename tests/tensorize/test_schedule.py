@@ -71,6 +71,7 @@ def fits(step: Step, config: Target) -> bool:
         Mem.UOP: config.uop_depth,
         Mem.PRM: config.prm_depth,
         Mem.TAB: config.tab_depth,
+        Mem.COF: config.cof_depth,
     }
     return all(sum(b.entries for b in step.buffers if b.mem is mem) <= depth[mem] for mem in Mem)
 

@@ -15,14 +15,28 @@ from tests.targets import target_for
 
 CONFIG = target_for("tiny")
 
-RANGES = st.builds(
-    lambda space, begin, size, write: Range(space, begin, begin + size, write),
-    st.sampled_from((Space.INP, Space.OUT, Space.ACC)),
-    st.integers(0, 900),
-    st.integers(1, 40),
-    st.booleans(),
-)
-PROGRAMS = st.lists(st.tuples(st.sampled_from(Unit), st.lists(RANGES, min_size=1, max_size=3)), max_size=25)
+# What each unit reaches: those that have no memory in common need no semaphore.
+REACH = {
+    Unit.LOAD: (Space.INP, Space.ACC),
+    Unit.COMPUTE: (Space.INP, Space.ACC),
+    Unit.OUTPUT: (Space.INP, Space.OUT, Space.ACC),
+    Unit.STORE: (Space.OUT,),
+    Unit.ROW: (Space.ACC,),
+}
+
+
+def ranges(unit: Unit) -> st.SearchStrategy[tuple[Unit, list[Range]]]:
+    one = st.builds(
+        lambda space, begin, size, write: Range(space, begin, begin + size, write),
+        st.sampled_from(REACH[unit]),
+        st.integers(0, 900),
+        st.integers(1, 40),
+        st.booleans(),
+    )
+    return st.tuples(st.just(unit), st.lists(one, min_size=1, max_size=3))
+
+
+PROGRAMS = st.lists(st.sampled_from(Unit).flatmap(ranges), max_size=25)
 
 
 def conflict(left: Range, right: Range) -> bool:

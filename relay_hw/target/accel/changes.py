@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, fields, replace
 
-from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.config import AccelConfig, resized
 from relay_hw.accel.isa.errors import ConfigError
 from relay_hw.accel.sim.causes import LOST, Cause
 from relay_hw.accel.sim.dram_timing import MemoryModel
@@ -58,7 +58,7 @@ class Change:
 
     def config(self, base: AccelConfig) -> AccelConfig:
         """The changed configuration. Raises ConfigError for illegal sizes."""
-        return replace(base, name="changed", **self.sizes) if self.sizes else base
+        return resized(base, "changed", self.sizes) if self.sizes else base
 
     def memory_model(self, base: MemoryModel) -> MemoryModel:
         """The changed memory model. Raises ConfigError."""
@@ -92,6 +92,7 @@ def usual_changes(config: AccelConfig, memory: MemoryModel) -> list[Change]:
         _sized(c, "prm of {} entries", (Cause.RELOAD,), "prm_depth", 2),
         _sized(c, "uop of {} entries", (Cause.RELOAD,), "uop_depth", 2),
         *([_sized(c, "{} tables", (Cause.RELOAD,), "tables", 2)] if c.tables else []),
+        *([_sized(c, "cof of {} entries", (Cause.RELOAD,), "cof_depth", 2)] if c.cof_depth else []),
         _sized(c, "acc of {} entries", (*_READS, Cause.OUTPUT, Cause.PIPELINE), "acc_depth", 2),
         _sized(c, "out of {} entries", (Cause.OUTPUT, Cause.STORE), "out_depth", 2),
         _sized(c, "output stage of {} lanes", (Cause.OUTPUT, Cause.DRAIN), "out_lanes", 2),

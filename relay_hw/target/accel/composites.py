@@ -37,6 +37,8 @@ class Composite:
 _RESIDUAL: Final = "fixed.add"
 # Any function of one number, in the output stage.
 _TABLE: Final = "fixed.table"
+# Functions of rows; reshapes around them that keep the rows change nothing.
+_ROWS: Final = ("fixed.softmax", "fixed.layer_norm", "fixed.rms_norm")
 # Composites whose results go through no table.
 _PLAIN: Final[tuple[Composite, ...]] = (
     Composite(
@@ -91,6 +93,17 @@ _PLAIN: Final[tuple[Composite, ...]] = (
     Composite("accel.mul", "fixed.mul"),
     Composite("accel.clip", "clip"),
     Composite("accel.table", _TABLE, constants=((_TABLE, 1),)),
+    *(
+        Composite(
+            name.replace("fixed.", "accel."),
+            name,
+            before=("reshape",),
+            after=after,
+            constants=((name, 1), (name, 2)),
+        )
+        for name in _ROWS
+        for after in (("reshape",), ())
+    ),
 )
 
 
@@ -161,13 +174,18 @@ class Group:
         return Function(params, previous, self.root.type, attrs=attrs, span=self.root.span, checked_type=ty)
 
     def _local(self, arg: Expr, index: int, call: Call, previous: Call | None, params: list[Var]) -> Expr:
-        if isinstance(arg, Constant):
+        if isinstance(arg, Constant) and not _is_operand(call):
             return arg
         if index == 0 and previous is not None:
             return previous
         param = Var("xr"[len(params)], arg.checked_type, checked_type=arg.checked_type)
         params.append(param)
         return param
+
+
+def _is_operand(call: Call) -> bool:
+    """Whether the call reads constants as it reads activations: positions that are added, factors of a rotation."""
+    return is_op(call, _RESIDUAL, "fixed.mul")
 
 
 AnyGroup = Group | MoveGroup
@@ -282,7 +300,7 @@ def _front(anchor: Call, composite: Composite) -> Call | None:
     part = anchor.args[0]
     if not isinstance(part, Call) or op_name(part) not in composite.before:
         return None
-    if is_op(part, "reshape") and not _is_flatten(part):
+    if is_op(part, "reshape") and not (_keeps_rows(part) if is_op(anchor, *_ROWS) else _is_flatten(part)):
         return None
     return part if _constants_hold([part], composite) else None
 
@@ -301,6 +319,11 @@ def _is_flatten(call: Call) -> bool:
     return shape is not None and source is not None and len(shape) == 2 and shape[0] == source[0]
 
 
+def _keeps_rows(call: Call) -> bool:
+    shape, source = shape_of(call), shape_of(call.args[0])
+    return bool(shape) and bool(source) and shape[-1] == source[-1]
+
+
 def _constants_hold(chain: Sequence[Call], composite: Composite) -> bool:
     return all(
         isinstance(call.args[index], Constant)
@@ -316,7 +339,7 @@ def _group(composite: Composite, root: Call, backwards: Sequence[Call]) -> Group
         arg
         for position, call in enumerate(chain)
         for index, arg in enumerate(call.args)
-        if not isinstance(arg, Constant) and not (index == 0 and position > 0)
+        if (not isinstance(arg, Constant) or _is_operand(call)) and not (index == 0 and position > 0)
     )
     return Group(composite.name, root, chain, inputs)
 

@@ -64,6 +64,7 @@ def _accel_row(record: PartitionRecord, layer: tensorize.Layer, needs: LayerNeed
         macs=needs.cost.macs,
         traffic=needs.traffic,
         output_slots=needs.output_slots,
+        row_slots=needs.row_slots,
         roofline_cycles=needs.cost.array_cycles(config),
     )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
+from relay_hw.ir.expr import Call, Expr, Function, Tuple, Var
 from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import copy_with
 from relay_hw.transform.graph import dtype_of, is_op, shape_of
@@ -94,7 +94,7 @@ def _group(
             stack.extend(reversed(list(_data(arg))))
         elif arg not in inputs:
             inputs.append(arg)
-    if any(isinstance(arg, Constant) or dtype_of(arg) != "int8" for arg in inputs):
+    if any(dtype_of(arg) != "int8" for arg in inputs):
         return None
     if not any(isinstance(arg, Call) and not is_op(arg, *_BORDERS) for arg in inputs):
         return None

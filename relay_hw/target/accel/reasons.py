@@ -16,6 +16,9 @@ _NEEDS: Final = {
     "nn.batch_matmul": "its second operand must be transposed and its result read by one fixed.requantize only",
     "fixed.conv2d_transpose": "its weight must be constant and its result must be read by one fixed.requantize only",
     "fixed.sum_pool2d": "its result must be read by one fixed.requantize only",
+    "fixed.softmax": "its table and its lengths must be constant",
+    "fixed.layer_norm": "its gain and its bias must be constant",
+    "fixed.rms_norm": "its gain and its bias must be constant",
     "fixed.requantize": "it must follow a convolution, dense layer or sum pooling that nothing else reads, "
     "with a constant bias",
     "qnn.conv2d": "its weight must be constant, without zero point where it has groups, and its result must be read by "

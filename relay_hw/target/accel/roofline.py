@@ -47,23 +47,29 @@ def layer_cost(composite: Function) -> LayerCost:
 
 @dataclass(frozen=True, slots=True)
 class LayerNeeds:
-    """One layer of a program: `traffic` are the bytes that its instructions move, `output_slots` their cycles on the
-    output stage."""
+    """One layer of a program: `traffic` are the bytes that its instructions move, `output_slots` and `row_slots`
+    their cycles on the output stage and the row unit."""
 
     cost: LayerCost
     traffic: Traffic
     output_slots: int
+    row_slots: int
 
 
 def layer_needs(segment: Segment, config: AccelConfig) -> list[LayerNeeds]:
     """The needs of each layer of a program in a launch."""
     works = program_works(config, segment.program.instructions)
     traffic = traffic_by_owner(works, segment.owners, config)
-    slots = Counter[int]()
+    slots = Counter[tuple[int, Unit | None]]()
     for work, owner in zip(works, segment.owners, strict=True):
-        slots[owner] += work.slots if work.unit is Unit.OUTPUT else 0
+        slots[owner, work.unit] += work.slots
     return [
-        LayerNeeds(layer_cost(layer.composite), traffic.get(number, NO_TRAFFIC), slots[number])
+        LayerNeeds(
+            layer_cost(layer.composite),
+            traffic.get(number, NO_TRAFFIC),
+            slots[number, Unit.OUTPUT],
+            slots[number, Unit.ROW],
+        )
         for number, layer in enumerate(segment.layers)
     ]
 
@@ -71,8 +77,8 @@ def layer_needs(segment: Segment, config: AccelConfig) -> list[LayerNeeds]:
 def launch_bounds(name: str, needs: Sequence[LayerNeeds], config: AccelConfig) -> Bounds:
     """A lower bound on the cycles of a launch of these layers."""
     array = sum(row.cost.array_cycles(config) for row in needs)
-    output = sum(row.output_slots for row in needs)
-    return bounds_of(name, array, output, total_traffic(row.traffic for row in needs), config.bus_bytes)
+    units = (array, sum(row.output_slots for row in needs), sum(row.row_slots for row in needs))
+    return bounds_of(name, units, total_traffic(row.traffic for row in needs), config.bus_bytes)
 
 
 def _show(shape: Sequence[int]) -> str:
