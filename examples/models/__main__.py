@@ -10,10 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
-from examples.models import NETWORKS, Example, find
-from examples.models.builder import INPUT, images
+from examples.models import NETWORKS, TRANSFORMERS, Example, find
+from examples.models.samples import samples
+from relay_hw.cli.data import save_npz
 
 
 def write(example: Example, path: Path, size: int | None = None, seed: int = 0, count: int = 0) -> None:
@@ -25,16 +24,16 @@ def write(example: Example, path: Path, size: int | None = None, seed: int = 0, 
     path.write_bytes(model.SerializeToString(deterministic=True))
     print(f"{path}: {path.stat().st_size:,} bytes")
     if count:
-        shape = [axis.dim_value for axis in model.graph.input[0].type.tensor_type.shape.dim][1:]
+        arrays = samples(model, count, seed)
         data = path.with_suffix(".npz")
-        np.savez(data, **{INPUT: images(shape, count, seed)})
-        print(f"{data}: {count} samples of {'x'.join(map(str, shape))}")
+        save_npz(data, arrays)
+        print(f"{data}: {count} samples of {', '.join('x'.join(map(str, one.shape[1:])) for one in arrays.values())}")
 
 
 def listing() -> str:
     """A line for each network."""
     header = f"{'name':18}{'input':>12}{'output':>10}{'MACs':>16}  about"
-    rows = [f"{e.name:18}{e.input:>12}{e.output:>10}{e.macs:16,}  {e.about}" for e in NETWORKS]
+    rows = [f"{e.name:18}{e.input:>12}{e.output:>10}{e.macs:16,}  {e.about}" for e in (*NETWORKS, *TRANSFORMERS)]
     return "\n".join([header, *rows])
 
 
@@ -43,9 +42,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m examples.models", description=__doc__)
     parser.add_argument("name", nargs="?", help="network; without it, all are listed")
     parser.add_argument("-o", "--output", type=Path, help="file to write (default: build/models/NAME.onnx)")
-    parser.add_argument("--size", type=int, help="height and width of the input instead of the published ones")
+    parser.add_argument(
+        "--size", type=int, help="height and width of the input, or its tokens, instead of the published ones"
+    )
     parser.add_argument("--seed", type=int, default=0, help="seed of weights and images (default: 0)")
-    parser.add_argument("--images", type=int, default=0, metavar="N", help="write N random images beside the model")
+    parser.add_argument(
+        "--images",
+        type=int,
+        default=0,
+        metavar="N",
+        help="write N random images, or inputs of other kinds, beside the model",
+    )
     args = parser.parse_args(arguments)
     if args.name is None:
         print(listing())

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from relay_hw.errors import QuantizeError
 from relay_hw.interp import Interpreter
-from relay_hw.ir.expr import Expr, TupleGetItem, Var
+from relay_hw.ir.expr import Constant, Expr, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.quantize.choices import Calibration
@@ -48,6 +48,8 @@ def calibrate(
     watched: dict[Expr, list[Expr]] = {}
     for tensor in tensors:
         watched.setdefault(_source(tensor), []).append(tensor)
+        if isinstance(tensor, Constant):
+            observers[tensor].update(tensor.data)
 
     def observe(node: Expr, value: Any) -> None:
         for tensor in watched.get(node, ()):

@@ -7,22 +7,24 @@ is a pool; a mean whose windows lie across the border is several; what bends at 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from math import isqrt, prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.ir.expr import Call, Expr, TupleGetItem
+from relay_hw.ir.expr import Call, Constant, Expr, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, TupleType
 from relay_hw.ir.visit import children, copy_with, post_order
 from relay_hw.op.pool import Windows
 from relay_hw.op.reduce import reduced_axes
 from relay_hw.quantize.plan import make_plan
+from relay_hw.quantize.scaled_products import scaled_products
 from relay_hw.quantize.steps import AverageStep, FloatStep, Plan
-from relay_hw.transform.graph import constant, constant_value, is_op, make, op_name, shape_of, typed_tuple
+from relay_hw.quantize.turned import turned_products
+from relay_hw.transform.graph import constant, constant_value, dtype_of, is_op, make, op_name, shape_of, typed_tuple
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.redirect import redirect
 
@@ -51,7 +53,10 @@ def _rewritten(body: Expr, plan: Plan) -> Expr:
     integers = {step.output for step in plan.steps if not isinstance(step, FloatStep)}
     floats = [step.output for step in plan.steps if isinstance(step, FloatStep)]
     calls = [call for call in floats if isinstance(call, Call) and any(map(_is_image, call.args))]
-    found: dict[Expr, Expr] = {}
+    found = scaled_products(body) | turned_products(body, integers)
+    if found:
+        # First: what they leave is then no layer of its own.
+        return redirect(body, found.get)
     chains = _chains(calls)
     for call in _ends(body, chains):
         if chains[call].data in integers:
@@ -67,6 +72,8 @@ def _rewritten(body: Expr, plan: Plan) -> Expr:
         if new is not None:
             found.setdefault(call, new)
     for node in post_order(body):
+        row = _taken(node) or (_mean_of_tokens(node) if _reads(node, integers) else None)
+        found |= {} if row is None else {node: row}
         split = node.tuple_value if isinstance(node, TupleGetItem) else None
         if isinstance(node, TupleGetItem) and isinstance(split, Call) and is_op(split, "split"):
             new = _section(node, split) if split.args[0] in integers else None
@@ -209,6 +216,38 @@ def _section(part: TupleGetItem, split: Call) -> Expr | None:
     begin = sum(sizes[: part.index])
     place = {"begin": (begin,), "end": (begin + sizes[part.index],), "strides": (1,), "axes": (axis % len(shape),)}
     return make("strided_slice", (data,), span=split.span, **place)
+
+
+def _taken(call: Expr) -> Expr | None:
+    """One place of an axis of what operators make, which goes."""
+    if not isinstance(call, Call) or not is_op(call, "take") or isinstance(call.args[0], (Constant, Var)):
+        return None
+    shape, at, axis = shape_of(call.args[0]), constant_value(call.args[1]), call.attrs.axis
+    if shape is None or at is None or at.ndim or axis is None or dtype_of(call) != "float32":
+        return None
+    begin = int(at)
+    if not 0 <= begin < shape[axis]:
+        return None
+    place = {"begin": (begin,), "end": (begin + 1,), "strides": (1,), "axes": (axis % len(shape),)}
+    row = make("strided_slice", (call.args[0],), span=call.span, **place)
+    return make("reshape", (row,), newshape=_shape(call), span=call.span)
+
+
+def _reads(node: Expr, integers: Collection[Expr]) -> bool:
+    return isinstance(node, Call) and len(node.args) == 1 and node.args[0] in integers
+
+
+def _mean_of_tokens(call: Expr) -> Expr | None:
+    """The mean of the rows of one matrix, as that of an image whose channels its columns are."""
+    if not isinstance(call, Call) or not is_op(call, "mean") or len(_shape(call.args[0])) != 3:
+        return None
+    count, rows, columns = _shape(call.args[0])
+    if count != 1 or reduced_axes("mean", call.attrs, 3) != (1,):
+        return None
+    turned = make("transpose", (call.args[0],), axes=(0, 2, 1), span=call.span)
+    image = make("reshape", (turned,), newshape=(1, columns, rows, 1), span=call.span)
+    pooled = make("nn.global_avg_pool2d", (image,), span=call.span)
+    return make("reshape", (pooled,), newshape=_shape(call), span=call.span)
 
 
 def _as_sum(call: Call) -> Expr | None:

@@ -16,6 +16,7 @@ from relay_hw.quantize.choices import NumberFormat
 from relay_hw.quantize.forms import integer_forms
 from relay_hw.quantize.fragments import check_layers, fragment_modules, own_layers, record, replace_fragments
 from relay_hw.quantize.layers import Layers, plan_layers
+from relay_hw.quantize.methods.balance import balance_norms
 from relay_hw.quantize.methods.candidates import best_candidate
 from relay_hw.quantize.methods.equalize import equalize
 from relay_hw.quantize.methods.layerwise_replay import replay_layers
@@ -153,7 +154,10 @@ def calibrate_graph(
 
 
 def _rewritten(reference: IRModule, chosen: Strategy, data: Mapping[str, Array]) -> IRModule:
-    """The float network with its channels scaled and split as the strategy asks."""
+    """The float network with norms and layers balanced, its channels scaled and split as the strategy asks."""
+    body = reference["main"].body
+    balanced = balance_norms(body, plan_layers(body, chosen))
+    reference = reference if balanced is body else _with_body(reference, balanced)
     for is_asked, method in ((chosen.equalize, equalize), (chosen.twins, add_twins)):
         if is_asked:
             layers = plan_layers(reference["main"].body, chosen)

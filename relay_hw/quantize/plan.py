@@ -11,8 +11,8 @@ from typing import Final
 
 from relay_hw.ir.expr import Call, Constant, Expr, Tuple
 from relay_hw.quantize.pointwise import curved, functions_of
-from relay_hw.quantize.rows import RowFunction, Softmax, row_functions
-from relay_hw.quantize.rules import ACTIVATIONS, AVERAGES, LAYERS, MOVES
+from relay_hw.quantize.rows import Norm, RowFunction, Softmax, row_functions
+from relay_hw.quantize.rules import ACTIVATIONS, AVERAGES, GATED, LAYERS, MOVES
 from relay_hw.quantize.steps import (
     AddStep,
     AverageStep,
@@ -28,7 +28,7 @@ from relay_hw.quantize.steps import (
     SoftmaxStep,
     TableStep,
 )
-from relay_hw.transform.graph import count_uses, dataflow_order, dtype_of, is_op, op_name, shape_of
+from relay_hw.transform.graph import count_uses, dataflow_order, dtype_of, is_op, op_name, scalar_value, shape_of
 from relay_hw.transform.linear import find_linear
 from relay_hw.transform.rewrite_rules import Uses
 
@@ -83,7 +83,10 @@ class _Planner:
     def plan(self) -> Plan:
         steps: list[PlanStep] = []
         for node in self._order:
-            if not isinstance(node, Call) or node in self._absorbed:
+            if not isinstance(node, Call):
+                self._plan_norms(node)
+                continue
+            if node in self._absorbed:
                 continue
             if self._is_summand(node):
                 self._absorbed.add(node)
@@ -95,6 +98,8 @@ class _Planner:
                 self._plan_rows(step.output)
                 if step.output not in self._functions:
                     self._plan_functions(step.output)
+            else:
+                self._plan_norms(step.output)
         return Plan(tuple(steps), _groups(steps))
 
     def _step(self, call: Call) -> PlanStep:
@@ -182,19 +187,17 @@ class _Planner:
         return scaled(expr) if expr in self._absorbed else (expr, 1.0)
 
     def _gated(self, call: Call) -> tuple[Expr, Expr] | None:
-        """The operands of a product of two images, the larger one first, if one of them is integer already.
+        """The operands of a product of two images or rows of tokens, the larger one first, if one is integer already.
 
         Vectors are left out: in the cells of recurrent networks they are states, which would lose with every step.
         """
-        if any(isinstance(arg, Constant) for arg in call.args) or not any(map(self._is_integer, call.args)):
-            return None
-        if call in self._functions:
+        if call in self._functions or not any(map(self._is_integer, call.args)):
             return None
         for left, right in (call.args, call.args[::-1]):
             shape, other = shape_of(left), shape_of(right)
-            if shape is None or other is None or shape != shape_of(call) or len(shape) != 4:
+            if shape is None or other is None or shape != shape_of(call) or len(shape) < GATED or _is_number(right):
                 continue
-            if other in (shape, (*shape[:2], 1, 1)):
+            if other == shape or (other == (*shape[:2], 1, 1) and not isinstance(right, Constant)):
                 return left, right
         return None
 
@@ -210,14 +213,21 @@ class _Planner:
                 self._rows[one.output] = one
                 self._absorbed.update(one.inside)
 
+    def _plan_norms(self, source: Expr) -> None:
+        """Norms of a tensor in floats that becomes integers, since it is added to what layers make of the norm."""
+        readers = self._readers.get(source, [])
+        if any(isinstance(one, Norm) for one in self._found.get(source, ())) and any(map(self._is_sum, readers)):
+            self._plan_rows(source)
+
     def _feeds_layer(self, call: Expr) -> bool:
-        """Whether a layer or a product of matrices reads it, perhaps after moves."""
+        """Whether a layer or a product of matrices reads it, perhaps after moves and norms."""
         seen = [call]
         for one in seen:
             readers = [reader for reader in self._readers.get(one, []) if reader not in self._floats]
             if any(is_op(reader, *LAYERS, "nn.batch_matmul") for reader in readers):
                 return True
             seen += [reader for reader in readers if is_op(reader, *MOVES)]
+            seen += [found.output for found in self._found.get(one, ()) if found.output not in self._floats]
         return False
 
     def _plan_functions(self, source: Expr) -> None:
@@ -247,9 +257,8 @@ class _Planner:
         return same and not constant and _is_plain(call) and any(map(self._is_integer, call.args))
 
     def _is_mostly_integer(self, parts: Expr) -> bool:
-        """Whether there are no constants, and at least one tensor is integer already."""
-        fields = parts.fields if isinstance(parts, Tuple) else ()
-        return any(map(self._is_integer, fields)) and not any(isinstance(part, Constant) for part in fields)
+        """Whether at least one tensor is integer already."""
+        return isinstance(parts, Tuple) and any(map(self._is_integer, parts.fields))
 
     def _is_integer(self, expr: Expr) -> bool:
         return expr in self._integer
@@ -265,7 +274,10 @@ def _reads_integers(reader: Expr) -> bool:
     """Whether an operator may have a form in integers that reads what is before it; factors may go with the host's."""
     if not isinstance(reader, Call) or op_name(reader) not in _EAGER:
         return False
-    is_gate = len(shape_of(reader) or ()) == 4 and not any(isinstance(arg, Constant) for arg in reader.args)
+    shape = shape_of(reader)
+    is_gate = len(shape or ()) >= GATED and not any(
+        isinstance(arg, Constant) and (shape_of(arg) != shape or _is_number(arg)) for arg in reader.args
+    )
     return is_gate or not is_op(reader, "multiply")
 
 
@@ -281,7 +293,12 @@ def scaled(expr: Expr) -> tuple[Expr, float]:
 def _adds_tensors(call: Call) -> bool:
     """Whether both operands are tensors of one known shape."""
     same = shape_of(call.args[0]) == shape_of(call.args[1]) is not None
-    return same and not any(isinstance(arg, Constant) for arg in call.args)
+    return same and not any(map(_is_number, call.args))
+
+
+def _is_number(expr: Expr) -> bool:
+    """Whether a constant is one number, however often."""
+    return scalar_value(expr) is not None
 
 
 def _is_float32(call: Call) -> bool:

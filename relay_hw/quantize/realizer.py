@@ -31,7 +31,7 @@ from relay_hw.quantize.number import (
     normalise_together,
 )
 from relay_hw.quantize.pointwise import function_values, on_another
-from relay_hw.quantize.row_integers import norm_in_integers, softmax_in_integers
+from relay_hw.quantize.row_integers import norm_in_integers, reshaped, softmax_in_integers
 from relay_hw.quantize.steps import (
     AddStep,
     AverageStep,
@@ -162,6 +162,8 @@ class Realizer:
 
     def as_int(self, expr: Expr) -> Expr:
         """`expr` of the old graph as integers in the new one."""
+        if isinstance(expr, Constant):
+            return self._ints.setdefault(expr, constant(self._params[expr].integers(expr.data), expr.span))
         if expr not in self._ints:
             self._ints[expr] = self._quantize(self.as_float(expr), self._params[expr], expr.span)
         return self._ints[expr]
@@ -302,6 +304,9 @@ class Realizer:
             assert isinstance(call.args[1], Constant)
             value = params.quantize(float(call.args[1].data.reshape(-1)[0]))
             return remake(call, (parts[0], constant(np.int8(value))))
+        shape = shape_of(call)
+        if is_op(call, "reshape") and is_op(parts[0], "reshape") and shape is not None:
+            return reshaped(parts[0], shape)
         return remake(call, (parts[0], *call.args[1:]))
 
     def _bound(self, step: BoundStep) -> Expr:
@@ -327,7 +332,8 @@ class Realizer:
         (source,), call = step.inputs, step.output
         given, result = self._params[source], self._params[call]
         if isinstance(step, SoftmaxStep):
-            new = softmax_in_integers(self.as_int(source), step.softmax, given, result)
+            lengths = None if step.softmax.lengths is None else self.as_float(step.softmax.lengths)
+            new = softmax_in_integers(self.as_int(source), step.softmax, given, result, lengths)
         else:
             new = norm_in_integers(self.as_int(source), step.norm, given, result)
         assert isinstance(call, Call)

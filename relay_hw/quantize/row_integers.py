@@ -11,26 +11,43 @@ from fractions import Fraction
 
 import numpy as np
 
-from relay_hw.ir.expr import Expr
-from relay_hw.op.rows import EPSILON_BITS, FRACTION_BITS, MOST_COLUMNS, MOST_EPSILON, MOST_SHIFT, exponentials
+from relay_hw.ir.expr import Call, Expr
+from relay_hw.op.rows import EPSILON_BITS, FRACTION_BITS, MOST_COLUMNS, MOST_EPSILON, MOST_SHIFT, WHOLE, exponentials
 from relay_hw.quantize.number import QParams, normalise
 from relay_hw.quantize.rows import Norm, Softmax, columns_of
-from relay_hw.transform.graph import constant, make
+from relay_hw.transform.graph import constant, is_op, make, shape_of
 
 _MULTIPLIER_BITS = 16
 _MOST_DOWN = 15
 
 
-def softmax_in_integers(x: Expr, one: Softmax, given: QParams, result: QParams) -> Expr | None:
-    """Softmax of int8 `x`; its factor is part of the table."""
+def softmax_in_integers(
+    x: Expr, one: Softmax, given: QParams, result: QParams, lengths: Expr | None = None
+) -> Expr | None:
+    """Softmax of int8 `x`; its factor is part of the table. `lengths`: int32, how many columns count."""
     units = 1 / Fraction(result.scale)
     if not 1 <= units < 1 << _MULTIPLIER_BITS + _MOST_DOWN - 1 or columns_of(x) > MOST_COLUMNS["fixed.softmax"]:
         return None
     multiplier, shift = normalise(units / (1 << _MOST_DOWN), _MULTIPLIER_BITS)
     table = constant(exponentials(given.scale * one.factor))
-    whole = constant(np.full(1, np.iinfo(np.int32).max, np.int32))
+    columns = constant(np.full(1, WHOLE, np.int32)) if lengths is None else make("reshape", (lengths,), newshape=(-1,))
     numbers = {"multiplier": multiplier, "shift": shift - _MOST_DOWN, "zero_point": result.zero_point}
-    return _kept(make("fixed.softmax", (x, table, whole), span=one.output.span, causal=one.causal, **numbers), result)
+    matrices = _matrices(x)
+    made = make("fixed.softmax", (matrices, table, columns), span=one.output.span, causal=one.causal, **numbers)
+    return reshaped(_kept(made, result), shape_of(x) or ())
+
+
+def _matrices(x: Expr) -> Expr:
+    """One sample's matrices on the first axis, as products have them: what has several axes of them lost them there."""
+    shape = shape_of(x)
+    return x if shape is None or len(shape) != 4 or shape[0] != 1 else reshaped(x, shape[1:])
+
+
+def reshaped(x: Expr, shape: tuple[int, ...]) -> Expr:
+    """`x` in another shape, without reshapes in front that this one makes useless."""
+    while isinstance(x, Call) and is_op(x, "reshape") and shape_of(x) != shape:
+        x = x.args[0]
+    return x if shape_of(x) == shape else make("reshape", (x,), newshape=shape, span=x.span)
 
 
 def norm_in_integers(x: Expr, one: Norm, given: QParams, result: QParams) -> Expr | None:

@@ -20,14 +20,15 @@ Vector = NDArray[np.float64]
 # What reads a call; None where something but calls does.
 Readers = Callable[[Call], Sequence[Expr] | None]
 # What a mask adds to scores that do not count, at most.
-_MASKED = -1e3
+MASKED = -1e3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Softmax:
     """`output` is the softmax of `source` times `factor`, if `causal` of columns up to the row's own.
 
-    `inside`: the operators between them, which nothing else reads.
+    `lengths`: int32, how many columns count, one number or one for each part of the first axis; None: all. `inside`:
+    the operators between them, which nothing else reads.
     """
 
     output: Call
@@ -35,6 +36,7 @@ class Softmax:
     inside: tuple[Call, ...]
     factor: float
     causal: bool
+    lengths: Expr | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,12 +85,15 @@ def _softmax(call: Call, readers: Readers) -> Softmax | None:
         return None
     one = Softmax(call, call.args[0], (), 1.0, False)
     while isinstance(data := one.source, Call) and _is_read_by(data, {call, *one.inside}, readers):
-        factor, rest = _times_number(data)
+        factor, rest = times_number(data)
         masked = None if one.causal or one.factor != 1 else _masked(data)
+        padded = None if one.lengths or one.factor != 1 else padding_of(data)
         if rest is not None and factor > 0:
             one = replace(one, source=rest, inside=(*one.inside, data), factor=one.factor * factor)
         elif masked is not None:
             one = replace(one, source=masked, inside=(*one.inside, data), causal=True)
+        elif padded is not None:
+            one = replace(one, source=padded[0], inside=(*one.inside, data), lengths=padded[1])
         else:
             break
     return one
@@ -100,7 +105,7 @@ def _is_read_by(call: Call, members: set[Call], readers: Readers) -> bool:
     return found is not None and members.issuperset(found)
 
 
-def _times_number(call: Call) -> tuple[float, Expr | None]:
+def times_number(call: Call) -> tuple[float, Expr | None]:
     """The number that a tensor is multiplied by, and the tensor."""
     match op_name(call):
         case "multiply":
@@ -116,9 +121,17 @@ def _times_number(call: Call) -> tuple[float, Expr | None]:
 
 
 def _masked(call: Call) -> Expr | None:
-    """What a causal mask is added to."""
+    """What a causal mask is added to, or chooses from."""
     shape = shape_of(call)
-    if not is_op(call, "add") or shape is None or len(shape) < 2:
+    if shape is None or len(shape) < 2:
+        return None
+    if is_op(call, "where") and (chosen := chosen_scores(call)) is not None:
+        value = constant_value(chosen.visible)
+        if value is None or value.size != shape[-1] * shape[-2]:
+            return None
+        seen = np.tri(shape[-2], shape[-1], shape[-1] - shape[-2], dtype=bool)
+        return chosen.scores if ((value.reshape(shape[-2:]) != 0) == (seen != chosen.negated)).all() else None
+    if not is_op(call, "add"):
         return None
     for mask, data in (call.args, call.args[::-1]):
         value = constant_value(mask)
@@ -126,9 +139,47 @@ def _masked(call: Call) -> Expr | None:
             continue
         rows = value.reshape(shape[-2:])
         seen = np.tri(shape[-2], shape[-1], shape[-1] - shape[-2], dtype=bool)
-        if not rows[seen].any() and (rows[~seen] <= _MASKED).all():
+        if not rows[seen].any() and (rows[~seen] <= MASKED).all():
             return data
     return None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chosen:
+    """`scores` where `visible`, or, if `negated`, where not; numbers that do not count elsewhere."""
+
+    scores: Expr
+    visible: Expr
+    negated: bool
+
+
+def chosen_scores(call: Call) -> Chosen | None:
+    """The parts of a `where` that hides scores."""
+    if not is_op(call, "where"):
+        return None
+    for negated, (scores, hidden) in enumerate((call.args[1:], call.args[:0:-1])):
+        number = scalar_value(hidden)
+        if number is not None and number <= MASKED and shape_of(scores) == shape_of(call):
+            return Chosen(scores, call.args[0], bool(negated))
+    return None
+
+
+def padding_of(call: Call) -> tuple[Expr, Expr] | None:
+    """Scores and how many of their columns count, one number or one for each part of the first axis: `where` of the
+    numbers of columns below them."""
+    chosen, shape = chosen_scores(call), shape_of(call)
+    if chosen is None or chosen.negated or shape is None or not isinstance(chosen.visible, Call):
+        return None
+    if not is_op(chosen.visible, "less"):
+        return None
+    columns, lengths = constant_value(chosen.visible.args[0]), chosen.visible.args[1]
+    counts = shape_of(lengths)
+    if columns is None or columns.shape[-1:] != shape[-1:] or columns.size != shape[-1] or counts is None:
+        return None
+    one_a_part = len(counts) == len(shape) and counts[0] in (1, shape[0]) and set(counts[1:]) <= {1}
+    if not one_a_part or dtype_of(lengths) != "int32" or (columns.reshape(-1) != np.arange(shape[-1])).any():
+        return None
+    return chosen.scores, lengths
 
 
 def _norm(call: Call, found: dict[Expr, RowFunction], readers: Readers) -> Norm | None:

@@ -12,6 +12,8 @@ MOVES: Final = frozenset(name for name in with_trait(Trait.MOVES) if get(name).n
 # Layers that have a form in integers.
 LAYERS: Final = ("nn.conv2d", "nn.conv2d_transpose", "nn.dense")
 AVERAGES: Final = ("nn.avg_pool2d", "nn.global_avg_pool2d")
+# Axes that a product of two tensors must have at least; with fewer they are states of recurrent networks.
+GATED: Final = 3
 ACTIVATIONS: Final = ("nn.relu", "clip")
 _WITH_LAYER: Final = "its data must come from a layer in integers"
 # Operators with a quantization rule, and what each needs.
@@ -26,7 +28,7 @@ RULES: Final = {
         "its windows must have no dilation, and at most 16 sizes where padding is not counted",
     ),
     "multiply": "it must be of a layer's result in integers with a constant that has one number for each channel, or "
-    "with another image of its shape or of one pixel",
+    "with another image or rows of tokens of its shape, or an image of one pixel",
     **dict.fromkeys(
         ("divide", "subtract"),
         "an operand must be a constant with one number for each channel of an image, the other one from a layer in "
@@ -45,8 +47,8 @@ RULES: Final = {
         "it must be part of a function of one tensor from a layer in integers, whose result such a layer reads",
     ),
     "add": "its operands must be two tensors of one shape, one of them from a layer in integers",
-    "nn.layer_norm": "it must be of the last axis of what a layer in integers makes, with constants, and such a layer "
-    "must read it",
+    "nn.layer_norm": "it must be of the last axis of what a layer in integers makes or is added to, with constants, "
+    "and such a layer must read it",
     "nn.batch_matmul": "its operands must be tensors with as many matrices each, one of them from a layer in integers",
     "nn.max_pool2d": "its shape must be known",
 }

@@ -76,12 +76,16 @@ def count_launches(mod: IRModule, data: Mapping[str, Array]) -> int:
 
 def make_shots(mod: IRModule, data: Mapping[str, Array], limit: int = SAMPLES, most: int = BATCH) -> Shots:
     """At most `limit` samples of `data`, evenly chosen, in groups of at most `most`."""
+    size = min(most, limit, count_launches(mod, data))
+    many = batched(mod, size) if set(launch_sizes(mod).values()) == {1} else None
+    return _shots(mod, data, limit, many, 1 if many is None else size)
+
+
+def _shots(mod: IRModule, data: Mapping[str, Array], limit: int, many: IRModule | None, size: int) -> Shots:
+    """Groups of `size` launches of `mod`, each group one of `many` (None: each launch as `mod` takes it)."""
     steps, count = launch_sizes(mod), count_launches(mod, data)
     picked = np.linspace(0, count - 1, min(limit, count)).round().astype(int)
-    size = min(most, len(picked))
-    many = batched(mod, size) if set(steps.values()) == {1} else None
     used = many or mod
-    size = size if many is not None else 1
     groups = [picked[start : start + size] for start in range(0, len(picked) - size + 1, size)]
     inputs = []
     for group in groups:
@@ -95,6 +99,18 @@ def make_shots(mod: IRModule, data: Mapping[str, Array], limit: int = SAMPLES, m
     return Shots(used, tuple(inputs))
 
 
+def _planned(mod: IRModule, layers: Layers, data: Mapping[str, Array]) -> tuple[Shots, Layers]:
+    """Samples in batches, with their plan: as that of one sample, `layers`, step by step.
+
+    A constant that is an operand for one sample (rotary factors) is none for many: then samples come one by one.
+    """
+    shots = make_shots(mod, data)
+    own = layers if shots.mod is mod else plan_layers(shots.mod["main"].body, layers.strategy)
+    if [type(step) for step in own.plan.steps] == [type(step) for step in layers.plan.steps]:
+        return shots, own
+    return _shots(mod, data, SAMPLES, None, 1), layers
+
+
 def replay_layers(
     mod: IRModule,
     layers: Layers,
@@ -104,9 +120,7 @@ def replay_layers(
     progress: Progress = SILENT,
 ) -> dict[PlanStep, LayerWeights]:
     """Replay the network and let `choose` make the integers of each linear layer of `layers`, the plan of `mod`."""
-    shots = make_shots(mod, data)
-    body = shots.mod["main"].body
-    own = layers if shots.mod is mod else plan_layers(body, layers.strategy)
+    shots, own = _planned(mod, layers, data)
     limits = dict(zip(own.plan.group, (ranges[tensor] for tensor in layers.plan.group), strict=True))
     params = group_params(own, limits)
     realizer = Realizer(own, params)

@@ -112,6 +112,68 @@ def test_one_launch_and_the_interpreters_bytes(name: str, tmp_path: Path) -> Non
     assert 20 * np.log10(np.linalg.norm(exact) / np.linalg.norm(noise)) > 25
 
 
+TOKENS = Var("x", TensorType((1, 9, 16), "float32"))
+ROWS = {"x": RNG.normal(size=(8, 9, 16)).astype(np.float32)}
+
+
+def token_layer(x: Expr, columns: int = 16, seed: int = 1) -> Expr:
+    weight = np.random.default_rng(seed).normal(size=(16, columns)).astype(np.float32) / 4
+    rows = op.nn.dense(op.reshape(x, (-1, columns)), op.const(weight))
+    return op.reshape(rows, (1, -1, 16))
+
+
+OF_TOKENS: dict[str, Callable[[Expr], Expr]] = {
+    "one token": lambda x: op.take(x, op.const(np.int64(0)), axis=1),
+    "another": lambda x: op.take(x, op.const(np.int64(8)), axis=-2),
+    "mean": lambda x: op.mean(x, axis=(1,)),
+    "mean, axis kept": lambda x: op.mean(x, axis=(-2,), keepdims=True),
+    "one more token": lambda x: op.concatenate([op.const(np.ones((1, 1, 16), np.float32)), x], 1),
+    "places": lambda x: op.add(x, op.const(np.random.default_rng(2).uniform(-1, 1, (1, 9, 16)).astype(np.float32))),
+    "gate": lambda x: op.multiply(op.multiply(x, op.sigmoid(x)), token_layer(TOKENS, seed=3)),
+}
+
+
+@pytest.mark.parametrize("name", OF_TOKENS)
+def test_what_is_done_to_tokens_is_in_integers(name: str) -> None:
+    mod = module(token_layer(op.nn.layer_norm(OF_TOKENS[name](token_layer(TOKENS)), *NORM), seed=4), TOKENS)
+    new = integer_forms(mod)
+    one = {"x": ROWS["x"][:1]}
+    want = np.asarray(evaluate(mod, one))
+    np.testing.assert_allclose(evaluate(new, one), want, rtol=1e-4, atol=1e-5)
+    assert set(floats(new)) <= {"reshape"}
+    realized = realize_module(mod, "int8", ROWS)
+    noise = np.asarray(evaluate(realized.mod, one)) - want
+    assert 20 * np.log10(np.linalg.norm(want) / np.linalg.norm(noise)) > 25
+
+
+NORM = tuple(op.const(np.full(16, value, np.float32)) for value in (1, 0))
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        lambda x: op.take(x, op.const(np.int64(9)), axis=1, mode="clip"),
+        lambda x: op.take(x, op.const(np.array([1, 2])), axis=1),
+        lambda x: op.mean(x, axis=(2,), keepdims=True),
+    ],
+    ids=["beyond", "several", "mean of columns"],
+)
+def test_other_parts_and_means_of_tokens_stay(inner: Callable[[Expr], Expr]) -> None:
+    assert set(floats(integer_forms(module(inner(token_layer(TOKENS)), TOKENS)))) & {"take", "mean"}
+
+
+def test_a_number_for_each_pixel_is_a_gate() -> None:
+    new = integer_forms(network(lambda x: op.multiply(x, factor(CHANNELS, SIZE, SIZE))))
+    assert floats(new) == []
+
+
+def test_cells_keep_their_states_in_float() -> None:
+    """A product of vectors, as recurrent networks have."""
+    x = Var("x", TensorType((1, 16), "float32"))
+    layers = (op.nn.dense(x, weight(16, 16)) for _ in range(2))
+    assert "multiply" in floats(integer_forms(module(op.nn.dense(op.multiply(*layers), weight(4, 16)), x)))
+
+
 def test_more_channels_are_a_layer(tmp_path: Path) -> None:
     """A shortcut of the first residual networks: every other pixel, and zeros for the new channels."""
     x = layer(X, 3)
@@ -141,7 +203,6 @@ def test_a_leaky_relu_is_one_sum() -> None:
     "inner",
     [
         lambda x: op.multiply(op.sigmoid(x), factor(CHANNELS, 1, 1)),  # the host converts it anyway
-        lambda x: op.multiply(x, factor(CHANNELS, SIZE, SIZE)),
         lambda x: op.multiply(op.nn.relu(x), op.const(np.float32(np.inf))),
         lambda x: op.divide(op.nn.relu(x), op.const(np.float32(0))),
         lambda x: op.multiply(x, op.nn.relu(x)),

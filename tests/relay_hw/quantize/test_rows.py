@@ -113,6 +113,25 @@ def test_norms_between_layers_are_integers(name: str) -> None:
     assert decibel > 32
 
 
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_of_what_layers_are_added_to_are_integers(name: str) -> None:
+    """The input of a network, its norm in front of a layer, and the sum of both."""
+    make, integer = NORMS[name]
+    found, decibel = signal(op.add(X, dense(make(X))))
+    assert found.count("qnn.quantize") == 1 and integer in found and "nn.layer_norm" not in found
+    assert decibel > 32
+    alone, _ = signal(dense(make(X)))
+    assert integer not in alone
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_norms_in_front_of_norms_are_integers(name: str) -> None:
+    make, integer = NORMS[name]
+    found, decibel = signal(dense(op.nn.layer_norm(op.strided_slice(make(dense(X)), (0,), (ROWS,)), GAMMA, BETA)))
+    assert found.count("qnn.quantize") == 1 and {integer, "fixed.layer_norm"} <= {*found} and "sqrt" not in found
+    assert decibel > 28
+
+
 def test_a_norm_whose_parts_others_read_stays_float() -> None:
     centered, variance = deviations(dense(X))
     normal = op.divide(centered, op.sqrt(op.add(variance, number(1e-5))))
@@ -150,11 +169,14 @@ def attention(soft: Callable[[Expr], Expr]) -> Expr:
 
 
 MASK = const(np.triu(np.full((1, ROWS, ROWS), -1e9, np.float32), 1))
+SEEN, HIDDEN = (const(part) for part in (np.tri(ROWS, dtype=bool)[None], ~np.tri(ROWS, dtype=bool)[None]))
 SOFT: dict[str, tuple[Callable[[Expr], Expr], bool]] = {
     "plain": (op.nn.softmax, False),
     "scaled": (lambda x: op.nn.softmax(op.multiply(x, number(0.3))), False),
     "divided": (lambda x: op.nn.fast_softmax(op.divide(x, number(3.5))), False),
     "causal": (lambda x: op.nn.softmax(op.add(op.multiply(x, number(0.3)), MASK)), True),
+    "causal, chosen": (lambda x: op.nn.softmax(op.where(SEEN, x, number(-np.inf))), True),
+    "causal, hidden": (lambda x: op.nn.softmax(op.where(HIDDEN, number(-1e9), x)), True),
 }
 
 
@@ -178,8 +200,10 @@ def test_attention_is_one_chain_of_integers(name: str) -> None:
         lambda x: op.nn.softmax(x, axis=1),
         lambda x: op.nn.softmax(op.add(x, const(np.tril(np.full((ROWS, ROWS), -1e9, np.float32), -1)))),
         lambda x: op.nn.softmax(op.multiply(x, number(-1))),
+        lambda x: op.nn.softmax(op.where(HIDDEN, x, number(-1e9))),
+        lambda x: op.nn.softmax(op.where(SEEN, x, number(-3))),
     ],
-    ids=["other axis", "other mask", "other sign"],
+    ids=["other axis", "other mask", "other sign", "other choice", "not far below"],
 )
 def test_other_softmax_reads_floats(make: Callable[[Expr], Expr]) -> None:
     """Of another axis it stays float; what is in front of it is no part of it."""
