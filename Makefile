@@ -113,6 +113,9 @@ measure-methods: $(READY) ## strategies on two MobileNets, the second one traine
 	$(BIN)/python scripts/train_mobilenet.py
 	$(BIN)/python scripts/measure_methods.py $(FLAGS)
 
+measure-trained: $(READY) ## the trained transformers of examples/ in integers: docs/results/trained.json (minutes)
+	$(BIN)/python scripts/measure_trained.py $(FLAGS)
+
 docs: $(READY) ## the documents as a site that needs no network: build/site/index.html
 	$(BIN)/python -m sphinx --fresh-env --fail-on-warning --keep-going --quiet -c docs . build/site
 	@echo "build/site/index.html is ready"

@@ -2,6 +2,7 @@
 
 In: accel/rtl and the points below. Out: docs/results/area_points.json, a row for each synthesis, written after each of
 them; accel/fpga/area.json, what the model needs. Results are kept by content, so only what changed runs again.
+No point has the row unit: it is synthesised alone, for two widths (`--row-unit`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,17 +21,20 @@ from scipy.optimize import nnls
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from relay_hw.accel.fpga.area import FITTED, terms
+from relay_hw.accel.fpga.area import FITTED, row_terms, terms
 from relay_hw.accel.fpga.parts import ECP5_PARTS
-from relay_hw.accel.fpga.synth import cache_folder, content_key, synthesise
-from relay_hw.accel.fpga.tools import tool_version
-from relay_hw.accel.isa.config import AccelConfig, config_from_dict, load_config
+from relay_hw.accel.fpga.synth import SYNTHESIS, cache_folder, cells, content_key, core_files, synthesise
+from relay_hw.accel.fpga.tools import run_yosys, tool_version
+from relay_hw.accel.isa.config import ROW_QUARTERS, AccelConfig, config_from_dict, load_config
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 RESULTS: Final = ROOT / "docs" / "results" / "area_points.json"
 # What synthesis counts for, and the cells that the model gives.
 PART: Final = ECP5_PARTS[-1]
 CELLS: Final = ("luts", "flip_flops")
+# The row unit's top module, and the blocks of outputs for which it is synthesised: its cells are on a line between.
+ROW_UNIT: Final = "vta_row"
+ROW_BLOCKS: Final = (4, 16)
 # A configuration that ships, and what is changed of it. Those with a star are held back from the fit.
 POINTS: Final = (
     "tiny",
@@ -66,16 +71,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     text = "synthesise the first N points only; 0: fit to the results that there are"
     parser.add_argument("--first", type=int, default=len(POINTS), metavar="N", help=text)
     parser.add_argument("--only", default="", metavar="TEXT", help="points whose name holds this text; others stay")
+    parser.add_argument("--row-unit", action="store_true", help="synthesise the row unit, and no points")
     options = parser.parse_args(arguments)
-    rows = {point["point"]: point for point in json.loads(RESULTS.read_text())["points"]}
-    for text in POINTS[: options.first]:
+    known = json.loads(RESULTS.read_text())
+    units = [row_unit(block) for block in ROW_BLOCKS] if options.row_unit else known["row_units"]
+    rows = {point["point"]: point for point in known["points"]}
+    for text in POINTS[: 0 if options.row_unit else options.first]:
         if options.only not in text:
             continue
         point = row(text)
         rows[point["point"]] = point
-        write(in_order(rows))
+        write(in_order(rows), units)
         print(f"{text}: {compared(point, json.loads(FITTED.read_text()))}", flush=True)
-    write(in_order(rows))
+    write(in_order(rows), units)
     return 0
 
 
@@ -85,10 +93,11 @@ def in_order(rows: Mapping[str, Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     return [rows[name] for name in names if name in rows]
 
 
-def write(points: Sequence[Mapping[str, Any]]) -> None:
+def write(points: Sequence[Mapping[str, Any]], units: Sequence[Mapping[str, int]]) -> None:
     """Write results, the model fitted to them, and how far it is from those that were held back and from the others."""
-    model = fitted(points)
+    model = fitted(points, units)
     content = {"yosys": tool_version("yosys"), "agreement": agreement(points, model), "points": list(points)}
+    content["row_units"] = list(units)
     RESULTS.write_text(json.dumps(content, indent=1) + "\n")
     FITTED.write_text(json.dumps(model, indent=1) + "\n")
 
@@ -113,17 +122,48 @@ def error(point: Mapping[str, Any], cell: str, model: Mapping[str, Mapping[str, 
     return predicted(point, cell, model) / point[cell] - 1
 
 
-def fitted(points: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-    """Cells for each of the model's terms, none below 0, with the least sum of squared relative errors."""
+def fitted(points: Sequence[Mapping[str, Any]], units: Sequence[Mapping[str, int]]) -> dict[str, dict[str, float]]:
+    """Cells for each of the model's terms, none below 0, with the least sum of squared relative errors; those of the
+    row unit by its two syntheses."""
     used = [*(point for point in points if not point["held_back"]), *earlier(points)]
     found: dict[str, dict[str, float]] = {}
     for cell in CELLS:
-        rows = [terms(sized(point), PART) for point in used]
+        rows = [without_rows(terms(sized(point), PART)) for point in used]
         counts = np.array([point[cell] for point in used], dtype=float)
         matrix = np.array([[*row.values()] for row in rows]) / counts[:, None]
         amounts, _ = nnls(matrix, np.ones(len(used)))
         found[cell] = {name: round(float(amount), 3) for name, amount in zip(rows[0], amounts, strict=True)}
+        found[cell] |= row_cells(cell, units)
     return found
+
+
+def without_rows(amounts: Mapping[str, float]) -> dict[str, float]:
+    """Terms but those of the row unit, which no point has."""
+    own = row_terms(configuration("tiny"))
+    assert not any(amounts[name] for name in own)
+    return {name: amount for name, amount in amounts.items() if name not in own}
+
+
+def row_cells(cell: str, units: Sequence[Mapping[str, int]]) -> dict[str, float]:
+    """Cells of the row unit without lanes, and of each of its lanes."""
+    one, other = units
+    lane = (other[cell] - one[cell]) / (other["lanes"] - one["lanes"])
+    return {"row_unit": round(one[cell] - lane * one["lanes"], 3), "row_lanes": round(lane, 3)}
+
+
+def row_unit(block_out: int) -> dict[str, int]:
+    """The synthesis of the row unit alone, for blocks of so many outputs."""
+    config = load_config("tiny")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file, text in core_files().items():
+            (folder / file).write_text(text)
+        files = " ".join(file for file in core_files() if file.startswith(ROW_UNIT))
+        sizes = f"-set BLOCK_OUT {block_out} -set ACC_DEPTH {config.acc_depth}"
+        commands = [f"read_verilog {files}", f"chparam {sizes} {ROW_UNIT}", SYNTHESIS.format(top=ROW_UNIT)]
+        run_yosys(folder, [*commands, "tee -o stat.txt stat"])
+        counts = cells((folder / "stat.txt").read_text())
+    return {"lanes": block_out // ROW_QUARTERS, **{key: counts[key] for key in (*CELLS, "multipliers")}}
 
 
 def earlier(points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -163,10 +203,10 @@ def row(text: str) -> dict[str, Any]:
 
 
 def configuration(text: str) -> AccelConfig:
-    """The configuration of a point."""
+    """The configuration of a point, without the row unit."""
     name, *changes = text.lstrip("*").split(",")
     sizes = {key: int(value) for key, value in (change.split("=") for change in changes)}
-    return replace(load_config(name), **sizes)
+    return replace(load_config(name), cof_depth=0, **sizes)
 
 
 if __name__ == "__main__":

@@ -272,7 +272,7 @@ def network_row(name: str, compiled: CompiledModel, timed: dict[str, Timed], wat
     roofline = sum(launch_bounds(key, rows, config).cycles for key, rows in needs.items())
     totals = together(found for run in timed.values() for found in run.accounts.values())
     products = macs + sum(run.other_products for run in timed.values())
-    multipliers = config.macs_per_cycle + 2 * config.out_lanes
+    multipliers = config.macs_per_cycle + 2 * config.out_lanes + config.row_multipliers
     host = Counter((row.operator, row.reason) for row in compiled.layers if row.where == "host")
     return {
         "name": name,

@@ -42,6 +42,7 @@ WRITERS = {
     "strategies": "python scripts/quantization_tables.py",
     "mixed": "make measure-mixed",
     "methods": "make measure-methods",
+    "trained": "make measure-trained",
     "energy": "make energy",
     "area_points": "python scripts/area_points.py",
     "prequantized": "python scripts/measure_prequantized.py",

