@@ -99,10 +99,11 @@ def disasm_command(args: Namespace, console: Console) -> int:
 
 
 def isa_command(args: Namespace, console: Console) -> int:
-    """Print the instruction set: fields of instructions, micro-ops, parameter records and tables; registers."""
-    from relay_hw.accel.isa import spec
+    """Print the instruction set: fields of instructions, micro-ops and records; registers."""
+    from relay_hw.accel.isa import registers, spec
 
-    layouts = {row.name: row.layout for row in spec.INSTRUCTIONS} | {"uop": spec.UOP, "prm": spec.PRM, "tab": spec.TAB}
+    layouts = {row.name: row.layout for row in spec.INSTRUCTIONS}
+    layouts |= {record.name: record for record in (spec.UOP, spec.PRM, spec.TAB, spec.COF)}
     if args.name is not None and args.name not in layouts:
         raise InputError(one_of("instruction", layouts, args.name))
     chosen = {name: layout for name, layout in layouts.items() if args.name in (None, name)}
@@ -112,7 +113,7 @@ def isa_command(args: Namespace, console: Console) -> int:
     }
     if args.name is None:
         row["registers"] = [
-            {"name": r.name, "offset": r.offset, "access": r.access, "doc": r.doc} for r in spec.REGISTERS
+            {"name": r.name, "offset": r.offset, "access": r.access, "doc": r.doc} for r in registers.REGISTERS
         ]
     console.result(row, _isa_text(row, spec.BY_NAME, console.width))
     return 0

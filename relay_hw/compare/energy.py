@@ -55,7 +55,7 @@ class Shares:
 SHARES: Final = Shares(products=5.13, scratchpads=0.234, output=2.44, registers=0.00285)
 # Registers of an accelerator: a constant, plus this many per weight bit that the array reads in a cycle.
 REGISTERS: Final = (8700, 12.1)
-_WORKING: Final = ("LOAD_BUSY", "COMPUTE_BUSY", "OUTPUT_BUSY", "STORE_BUSY")
+_WORKING: Final = ("LOAD_BUSY", "COMPUTE_BUSY", "OUTPUT_BUSY", "STORE_BUSY", "ROW_BUSY")
 # 64-bit access of a cache: size in bytes and picojoules.
 SRAM: Final = ((8 << 10, 10.0), (32 << 10, 20.0), (1 << 20, 100.0))
 _WORD: Final = 8
@@ -63,8 +63,8 @@ _WORD: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Energy:
-    """Microjoules of one run: `products` of the array, `scratchpads`, `output` stage, `registers` of units while they
-    work, `dram`, `host` layers."""
+    """Microjoules of one run: `products` of the array, `scratchpads`, `output` stage and row unit, `registers` of units
+    while they work, `dram`, `host` layers."""
 
     products: float
     scratchpads: float
@@ -96,8 +96,10 @@ def estimate(
     host = sum(count * _mac(bits, 8) for bits, count in host_macs.items())
     vectors = counters["OUTPUT_VECTORS"]
     output = vectors * config.block_out * (MULTIPLY_32.picojoules + ADD_32.picojoules)
+    # Elements of a row are multiplied by its inverse and by a gain, those of a quarter entry a cycle.
+    output += counters.get("ROW_BUSY", 0) * config.row_lanes * (2 * MULTIPLY_32.picojoules + ADD_32.picojoules)
     moved = counters["READ_BYTES"] + counters["WRITE_BYTES"] + counters["FETCH_BYTES"]
-    clocked = registers(config) * sum(counters[unit] for unit in _WORKING)
+    clocked = registers(config) * sum(counters.get(unit, 0) for unit in _WORKING)
     parts = (
         products * shares.products,
         _scratchpads(config, counters) * shares.scratchpads,
@@ -140,7 +142,10 @@ def _scratchpads(config: AccelConfig, counters: Mapping[str, int]) -> float:
     adds = counters["ALU_UOPS"] * (2 * acc + uop + config.block_out * ADD_32.picojoules)
     vectors = counters["OUTPUT_VECTORS"] * (acc + prm + out)
     filled = counters["READ_BYTES"] / config.inp_bytes * inp + counters["WRITE_BYTES"] / config.out_bytes * out
-    return products + adds + vectors + filled
+    # In four cycles three reads and a write of an entry.
+    cof = access(config.cof_depth * config.cof_bytes, config.cof_bytes) if config.cof_depth else 0
+    rows = counters.get("ROW_BUSY", 0) * (acc + cof)
+    return products + adds + vectors + filled + rows
 
 
 def _mac(bits: int, lane_bits: int) -> float:

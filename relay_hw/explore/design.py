@@ -13,7 +13,7 @@ from relay_hw.accel.fpga.area import Area, area_of
 from relay_hw.accel.fpga.board_sdram import board_memory
 from relay_hw.accel.fpga.boards import Board
 from relay_hw.accel.fpga.parts import Part
-from relay_hw.accel.isa.config import SIZES, AccelConfig
+from relay_hw.accel.isa.config import SIZES, AccelConfig, resized
 from relay_hw.accel.isa.errors import ConfigError
 from relay_hw.accel.sim.dram_timing import MemoryModel, memory_model, memory_text
 from relay_hw.explore.space import CLOCK, MEMORY, RESIDENT, RESIDENTS, STRATEGY, Point
@@ -89,7 +89,7 @@ def placed(point: Point, base: Base) -> Placed | Refusal:
 def configured(point: Point, base: AccelConfig) -> AccelConfig:
     """The configuration of a point, under the name of its number. Raises ConfigError."""
     sizes = {name: int(value) for name, value in point.values if name in SIZES}
-    return replace(base, name=f"point-{point.number}", **sizes)
+    return resized(base, f"point-{point.number}", sizes)
 
 
 def room(area: Area, part: Part) -> str:

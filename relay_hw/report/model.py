@@ -27,9 +27,9 @@ class LayerRow:
     was measured, 0 on the host.
 
     `traffic`: bytes that its instructions move. `roofline_cycles`: the least that the array needs for the
-    MACs; no layer takes fewer. `output_slots`: cycles of the output stage, which works while other layers compute, so
-    they bound the network only. `other_products`: multiplications outside the array. `stalls`: by cause, the cycles in
-    which no product of the model was made.
+    MACs; no layer takes fewer. `output_slots`, `row_slots`: cycles of the output stage and of
+    the row unit, which work while other layers compute, so they bound the network only. `other_products`:
+    multiplications outside the array. `stalls`: by cause, the cycles in which no product of the model was made.
     """
 
     name: str
@@ -41,6 +41,7 @@ class LayerRow:
     macs: int = 0
     traffic: Traffic = NO_TRAFFIC
     output_slots: int = 0
+    row_slots: int = 0
     roofline_cycles: int | None = None
     cycles: int | None = None
     stalls: Mapping[Cause, int] = field(default_factory=dict)
@@ -62,6 +63,7 @@ class LayerRow:
             macs=self.macs * count,
             traffic=self.traffic * count,
             output_slots=self.output_slots * count,
+            row_slots=self.row_slots * count,
             roofline_cycles=None if self.roofline_cycles is None else self.roofline_cycles * count,
             cycles=None if self.cycles is None else self.cycles * count,
             stalls={cause: cycles * count for cause, cycles in self.stalls.items()},
@@ -72,24 +74,26 @@ class LayerRow:
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """Cycles that each part of the machine needs at least for a region in one inference: the array for the products of
-    the model, the output stage for its vectors, the bus for the bytes of each direction."""
+    the model, the output stage for its vectors, the row unit for its rows, the bus for the bytes of each direction."""
 
     function: str
     array: int
     output: int
+    rows: int
     reads: int
     writes: int
 
     @property
     def cycles(self) -> int:
         """The largest bound: a lower bound on the cycles of all launches."""
-        return max(self.array, self.output, self.reads, self.writes)
+        return max(self.array, self.output, self.rows, self.reads, self.writes)
 
 
-def bounds_of(function: str, array: int, output: int, traffic: Traffic, bus_bytes: int) -> Bounds:
-    """Bounds of launches that move `traffic`; instructions and loads share the read direction of the bus."""
+def bounds_of(function: str, units: tuple[int, int, int], traffic: Traffic, bus_bytes: int) -> Bounds:
+    """Bounds of launches that move `traffic`; `units`: cycles of array, output stage, row unit. Instructions and loads
+    share the read direction of the bus."""
     reads = -(-(traffic.read + traffic.instructions) // bus_bytes)
-    return Bounds(function, array, output, reads, -(-traffic.written // bus_bytes))
+    return Bounds(function, *units, reads, -(-traffic.written // bus_bytes))
 
 
 # What runs segments on the host; `machine`: the code between them.
@@ -199,9 +203,12 @@ class Report:
 
     def _bounds(self, function: str) -> Bounds:
         rows = [row for row in self.layers if row.function == function]
-        array = sum(row.roofline_cycles or 0 for row in rows)
-        output = sum(row.output_slots for row in rows)
-        return bounds_of(function, array, output, total_traffic(row.traffic for row in rows), self.bus_bytes)
+        units = (
+            sum(row.roofline_cycles or 0 for row in rows),
+            sum(row.output_slots for row in rows),
+            sum(row.row_slots for row in rows),
+        )
+        return bounds_of(function, units, total_traffic(row.traffic for row in rows), self.bus_bytes)
 
     @property
     def roofline_cycles(self) -> int:

@@ -90,6 +90,7 @@ def bounds_text(report: Report) -> str:
     parts = {
         "array": sum(b.array for b in report.bounds),
         "output stage": sum(b.output for b in report.bounds),
+        "row unit": sum(b.rows for b in report.bounds),
         "reads": sum(b.reads for b in report.bounds),
         "writes": sum(b.writes for b in report.bounds),
     }

@@ -141,7 +141,7 @@ def measured_report(manifest: Manifest, runs: Sequence[RegionRun]) -> Profile:
         layers=(*layers, *(_reload_row(run) for run in runs if run.turns.reloads)),
         cycles=counters["CYCLES"],
         launches=sum(run.turns.launches + run.turns.reloads for run in runs),
-        multipliers=config.macs_per_cycle + 2 * config.out_lanes,
+        multipliers=config.macs_per_cycle + 2 * config.out_lanes + config.row_multipliers,
         resident_cycles=sum(resident) if resident else None,
     )
 
@@ -195,7 +195,7 @@ def _rows(manifest: Manifest, run: RegionRun) -> dict[int, LayerRow]:
 
 
 def _other_products(run: RegionRun) -> Counter[int]:
-    """Multiplications of output stage and ALU, by layer."""
+    """Multiplications of output stage, ALU and row unit, by layer."""
     found: Counter[int] = Counter()
     for work, owner in zip(run.timing.works, run.owners, strict=True):
         found[owner] += work.products if work.op is not Op.GEMM else 0

@@ -69,6 +69,7 @@ def layer_row(row: LayerInfo) -> LayerRow:
         macs=row.macs,
         traffic=row.traffic,
         output_slots=row.output_slots,
+        row_slots=row.row_slots,
         roofline_cycles=None if row.where == HOST else row.roofline_cycles,
         cycles=row.cycles,
     )

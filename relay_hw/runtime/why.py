@@ -189,6 +189,7 @@ def _bounds(artifact: Artifact, report: Report, runs: Sequence[RegionRun], memor
         Bound("COMPUTE never waits and makes nothing but products", products),
         Bound("products never wait and use every lane", -(-report.macs // artifact.config.macs_per_cycle)),
         Bound("nothing but the output stage", slots[Unit.OUTPUT]),
+        *([Bound("nothing but the row unit", slots[Unit.ROW])] if slots[Unit.ROW] else []),
     ]
     reads, writes = beats[Unit.LOAD] + fetched, beats[Unit.STORE]
     if memory.sdram is None:

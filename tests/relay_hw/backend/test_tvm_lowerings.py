@@ -179,7 +179,7 @@ def integer_rows() -> Iterator[Case]:
                     name = f"fixed_softmax_{shape[-1]}_{factor[1]}_{known is None}_{causal}"
                     yield Case(name, soft, (shape, "int8"), values=few)
         gain, bias = Constant(corners("int16", shape[-1:], 3)), Constant(corners("int32", shape[-1:], 4))
-        for shift, epsilon in ((20, 0), (24, 1), (31, 1 << 48)):
+        for shift, epsilon in ((20, 0), (24, 1), (31, (1 << 48) - 1)):
             layer = lambda x, g=gain, b=bias, at=shift, e=epsilon: op.fixed.layer_norm(x, g, b, at, e, 3)  # noqa: E731
             yield Case(f"fixed_layer_norm_{shape[-1]}_{shift}", layer, (shape, "int8"), values=few)
             rms = lambda x, g=gain, b=bias, at=shift, e=epsilon: op.fixed.rms_norm(  # noqa: E731

@@ -47,6 +47,7 @@ COUNTERS = (
     "COMPUTE_BUSY",
     "OUTPUT_BUSY",
     "STORE_BUSY",
+    "ROW_BUSY",
 )
 
 
@@ -113,7 +114,7 @@ def test_energy_of_the_sources_own_memories() -> None:
     assert all(figure.picojoules > 0 for figure in FIGURES)
 
 
-@given(counts=st.lists(st.integers(0, 10**6), min_size=10, max_size=10), factor=st.integers(1, 9))
+@given(counts=st.lists(st.integers(0, 10**6), min_size=11, max_size=11), factor=st.integers(1, 9))
 def test_energy_is_linear_in_counts(counts: list[int], factor: int) -> None:
     config = load_config("default")
     one = estimate(config, dict(zip(COUNTERS, counts, strict=True)), {8: 5}, {32: 7})
@@ -134,6 +135,15 @@ def test_energy_of_registers_by_size_and_working_units() -> None:
     assert registers(large) > 2 * registers(tiny)
     busy = estimate(tiny, {**none, "CYCLES": 5, "LOAD_BUSY": 10**6, "COMPUTE_BUSY": 10**6}, {}, {})
     assert busy.registers == busy.on_chip == busy.total == pytest.approx(2 * registers(tiny) * SHARES.registers)
+
+
+def test_energy_of_rows_by_cycles_of_their_unit() -> None:
+    none = dict.fromkeys(COUNTERS, 0)
+    with_unit, without = (
+        estimate(load_config(name), {**none, "ROW_BUSY": 10**6}, {}, {}) for name in ("default", "ecp5")
+    )
+    assert with_unit.output == pytest.approx(4 * (2 * 3.1 + 0.1) * SHARES.output)
+    assert with_unit.scratchpads > 0 and without.output == 0
 
 
 def test_work_counts_macs_and_weights() -> None:

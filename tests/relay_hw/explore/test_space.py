@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from relay_hw.accel.fpga.board_sdram import board_memory
@@ -72,7 +74,7 @@ def test_points_that_no_hardware_could_be_are_refused_by_the_configuration() -> 
 
 
 def test_points_that_a_part_has_no_room_for_are_refused_by_what_it_lacks() -> None:
-    small = Base(load_config("tiny"), "int8", ECP5_PARTS[0])
+    small = Base(replace(load_config("tiny"), cof_depth=0), "int8", ECP5_PARTS[0])
     found = placed(spanned({"wgt_depth": (8192,)}).point(0), small)
     assert isinstance(found, Refusal) and found.reason.startswith("part lfe5u-25f must have room, not ")
     assert "block RAMs of 56" in found.reason

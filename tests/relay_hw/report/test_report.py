@@ -225,7 +225,7 @@ def test_utilisation() -> None:
     assert utilisation(1600, None, 16) is None and utilisation(0, 0, 16) is None
     assert REPORT.macs == 13_824 and REPORT.utilisation == 13_824 / (1_824 * 16)
     # Of array 864, output stage 256, reads (1,500 + 416) / 8 and writes 80 the array bounds the launch.
-    assert REPORT.bounds == (Bounds("accel_0", 864, 256, 240, 80),) and REPORT.roofline_cycles == 864
+    assert REPORT.bounds == (Bounds("accel_0", 864, 256, 0, 240, 80),) and REPORT.roofline_cycles == 864
     slow = replace(REPORT, layers=(replace(CONV, output_slots=1_000), POOL, replace(CONV, function="accel_1"), HOST))
     assert slow.roofline_cycles == 1_128 + 864
     assert REPORT.utilisation_all == (13_824 + 512) / (1_824 * 24) and BEFORE.utilisation_all is None

@@ -56,7 +56,10 @@ def test_layers_add_up_to_the_run(which: str, request: pytest.FixtureRequest) ->
         products = row.cycles - sum(row.stalls.values())
         assert products == -(-row.macs // artifact.config.macs_per_cycle) or products < row.cycles
     assert 0 < (report.utilisation_all or 0) < (report.utilisation or 0) < 1
-    assert report.multipliers == artifact.config.macs_per_cycle + 2 * artifact.config.out_lanes
+    assert (
+        report.multipliers
+        == artifact.config.macs_per_cycle + 2 * artifact.config.out_lanes + 4 * artifact.config.row_lanes
+    )
 
 
 def test_the_object_has_the_keys_of_the_design(plain: Build) -> None:

@@ -95,12 +95,10 @@ def test_a_vision_transformer_is_integers_throughout(tmp_path: Path) -> None:
     compiled = compile_model(mod, calibration=data)
     on_host = [row.operator for row in compiled.layers if row.where == "host"]
     on_device = [row.operator for row in compiled.layers if row.where == "accel"]
-    assert on_host.count("fixed.layer_norm") == 2 * BLOCKS + 1 and on_host.count("fixed.softmax") == BLOCKS
-    assert {*on_host} == {"qnn.quantize", "qnn.dequantize", "fixed.layer_norm", "fixed.softmax", "reshape"}
-    assert on_host.count("qnn.quantize") == on_host.count("qnn.dequantize") == 1
+    assert on_host == ["qnn.quantize", "qnn.dequantize"]
+    assert on_device.count("accel.layer_norm") == 2 * BLOCKS + 1 and on_device.count("accel.softmax") == BLOCKS
     assert on_device.count("accel.batch_matmul") == 2 * BLOCKS and on_device.count("accel.dense") == 6 * BLOCKS + 1
-    # One before each softmax, one before each norm but the first, which a convolution precedes, and the last layers.
-    assert len(compiled.segments) == 3 * BLOCKS + 2
+    assert len(compiled.segments) == 1
     artifact = compiled.save(tmp_path / "build")
     (have,) = Executor(artifact, open_device("functional", artifact.config)).run(data).outputs.values()
     (same,) = Executor(artifact, None).run(data).outputs.values()

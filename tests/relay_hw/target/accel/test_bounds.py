@@ -46,6 +46,7 @@ def check_segment(segment: Segment, config: AccelConfig) -> int:
         assert bound.reads * config.bus_bytes == counters["READ_BYTES"] + counters["FETCH_BYTES"]
         assert bound.writes * config.bus_bytes == counters["WRITE_BYTES"]
         assert bound.output == sum(work.slots for work in timing.works if work.unit is Unit.OUTPUT)
+        assert bound.rows == sum(work.slots for work in timing.works if work.unit is Unit.ROW)
     return held
 
 

@@ -11,6 +11,7 @@ from relay_hw import op
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Call, Constant, Function, Tuple
 from relay_hw.ir.visit import post_order
+from relay_hw.op.rows import exponentials
 from relay_hw.quantize import quantize
 from relay_hw.target.accel.composites import MergeDeviceComposites, swap_add
 from tests.relay_hw.random_cnn import random_cnn, random_input
@@ -91,6 +92,45 @@ def test_tables_join_what_is_before_them():
     assert inner(alone) == ["fixed.table"]
     computed = var("t", 256, dtype="int8")
     _merge(op.fixed.table(X, computed), params=(X, computed))
+
+
+ROWS, OTHER = var("rows", 2, 6, 8, dtype="int8"), var("other", 2, 4, 12, dtype="int8")
+
+
+@pytest.mark.parametrize("name", ["softmax", "layer_norm", "rms_norm"])
+def test_functions_of_rows(name):
+    """With the reshapes around that keep the rows, not with others; numbers that are computed make none."""
+    first, second = (_ints(8, dtype="int16"), _ints(8, dtype="int32"))
+    if name == "softmax":
+        first, second = op.const(exponentials(0.1)), op.const(np.array([5, 7], np.int32))
+
+    def row(x, first=first, second=second):
+        return op.fixed.softmax(x, first, second) if name == "softmax" else getattr(op.fixed, name)(x, first, second, 9)
+
+    (alone,) = _merge(row(ROWS), f"accel.{name}", params=(ROWS,))
+    assert inner(alone) == [f"fixed.{name}"] and len(alone.params) == 1
+    around = op.reshape(row(op.reshape(ROWS, (2, 1, 6, 8))), (12, 8))
+    (whole,) = _merge(around, f"accel.{name}", params=(ROWS,))
+    assert inner(whole) == ["reshape", f"fixed.{name}", "reshape"]
+    (inside,) = _merge(row(op.reshape(ROWS, (2, 2, 3, 8))), f"accel.{name}", params=(ROWS,))
+    assert inner(inside) == ["reshape", f"fixed.{name}"]
+    (other,) = _merge(row(op.reshape(OTHER, (2, 6, 8))), f"accel.{name}", params=(OTHER,))
+    assert inner(other) == [f"fixed.{name}"]
+
+
+def test_constant_operands_lie_outside():
+    """Positions that are added, factors of a product, a token in front of others: activations that are constant."""
+    whole = _ints(1, 4, 6, 6)
+    (add,) = _merge(op.fixed.add(X, whole, **ONES), "accel.add")
+    assert len(add.params) == 2
+    (mul,) = _merge(op.fixed.mul(whole, X, multiplier=3, shift=5), "accel.mul")
+    assert len(mul.params) == 2
+    (conv,) = _merge(op.fixed.add(whole, _requantize(_conv(X, padding=(1, 1))), **ONES), "accel.conv2d")
+    assert inner(conv) == ["nn.conv2d", "fixed.requantize", "fixed.add"] and len(conv.params) == 2
+    layers = (_requantize(_conv(X)), _ints(1, 4, 4, 4))
+    joined = _requantize(_conv(op.concatenate(layers, axis=2)))
+    _, move, _ = _merge(joined, "accel.conv2d", "accel.move", "accel.conv2d")
+    assert len(move.params) == 2
 
 
 def test_weights_lie_inside_and_the_rest_outside():
