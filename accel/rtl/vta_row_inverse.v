@@ -51,16 +51,16 @@ module vta_row_inverse (
   wire [4:0] turn = step_q[4:0] - (softmax_i ? 5'd2 : 5'd26);
   always @* begin
     case (turn)
-      5'd0: {by, none} = {6'd32, x[W-1-:32] == 32'd0};
-      5'd1: {by, none} = {6'd16, x[W-1-:16] == 16'd0};
-      5'd2: {by, none} = {6'd8, x[W-1-:8] == 8'd0};
-      5'd3: {by, none} = {6'd4, x[W-1-:4] == 4'd0};
-      5'd4: {by, none} = {6'd2, x[W-1-:2] == 2'd0};
+      5'd0: {by, none} = {6'd32, x[W-1:W-32] == 32'd0};
+      5'd1: {by, none} = {6'd16, x[W-1:W-16] == 16'd0};
+      5'd2: {by, none} = {6'd8, x[W-1:W-8] == 8'd0};
+      5'd3: {by, none} = {6'd4, x[W-1:W-4] == 4'd0};
+      5'd4: {by, none} = {6'd2, x[W-1:W-2] == 2'd0};
       default: {by, none} = {6'd1, !x[W-1]};
     endcase
   end
   wire normalises = softmax_i ? (step_q >= 6'd2 && step_q <= 6'd7) : (step_q >= 6'd26 && step_q <= 6'd30);
-  wire [15:0] m = x_q[W-1-:16];
+  wire [15:0] m = x_q[W-1:W-16];
 
   always @(posedge clk_i)
     if (load_i) begin

@@ -341,6 +341,9 @@ def _registers(module: ast.ModuleDef) -> dict[str, str]:
 def _other_constants(text: str) -> Iterator[str]:
     """Constants of the same width, one more and one less: of a single bit the other one."""
     head, mark, digits = text.rpartition("'")
+    # 's makes a number signed, and what it is compared with.
+    sign = digits[:1] if mark and digits[:1] in "sS" else ""
+    digits = digits[len(sign) :]
     base = digits[:1].lower() if mark else "d"
     digits = digits[1:] if mark else text
     if any(letter in "xzXZ" for letter in digits):
@@ -348,8 +351,8 @@ def _other_constants(text: str) -> Iterator[str]:
     value = int(digits.replace("_", ""), {"b": 2, "d": 10, "h": 16, "o": 8}[base])
     width = int(head) if head else 31
     for other in (value + 1, value - 1):
-        if 0 <= other < 1 << width:
-            yield f"{width}'d{other}" if mark else str(other)
+        if 0 <= other < 1 << width - len(sign):
+            yield f"{width}'{sign}d{other}" if mark else str(other)
 
 
 def _moved(node: ast.Partselect) -> Iterator[ast.Partselect]:
