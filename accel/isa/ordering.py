@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from relay_hw.accel.isa.config import SEMAPHORES
 from relay_hw.accel.isa.spec import BY_OP, Mem, Op, Unit
 from relay_hw.accel.isa.stream import complete
 
@@ -20,6 +21,7 @@ PAIRS = {
         if giver is not taker and {giver, taker} not in ({Unit.COMPUTE, Unit.STORE}, {Unit.STORE, Unit.ROW})
     )
 }
+assert len(PAIRS) <= SEMAPHORES
 
 
 @dataclass(frozen=True, slots=True)

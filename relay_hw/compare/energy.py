@@ -55,7 +55,7 @@ class Shares:
 SHARES: Final = Shares(products=5.13, scratchpads=0.234, output=2.44, registers=0.00285)
 # Registers of an accelerator: a constant, plus this many per weight bit that the array reads in a cycle.
 REGISTERS: Final = (8700, 12.1)
-_WORKING: Final = ("LOAD_BUSY", "COMPUTE_BUSY", "OUTPUT_BUSY", "STORE_BUSY", "ROW_BUSY")
+_WORKING: Final = ("LOAD_BUSY", "COMPUTE_BUSY", "OUTPUT_BUSY", "STORE_BUSY")
 # 64-bit access of a cache: size in bytes and picojoules.
 SRAM: Final = ((8 << 10, 10.0), (32 << 10, 20.0), (1 << 20, 100.0))
 _WORD: Final = 8
@@ -97,9 +97,10 @@ def estimate(
     vectors = counters["OUTPUT_VECTORS"]
     output = vectors * config.block_out * (MULTIPLY_32.picojoules + ADD_32.picojoules)
     # Elements of a row are multiplied by its inverse and by a gain, those of a quarter entry a cycle.
-    output += counters.get("ROW_BUSY", 0) * config.row_lanes * (2 * MULTIPLY_32.picojoules + ADD_32.picojoules)
+    rows = counters.get("ROW_BUSY", 0)
+    output += rows * config.row_lanes * (2 * MULTIPLY_32.picojoules + ADD_32.picojoules)
     moved = counters["READ_BYTES"] + counters["WRITE_BYTES"] + counters["FETCH_BYTES"]
-    clocked = registers(config) * sum(counters.get(unit, 0) for unit in _WORKING)
+    clocked = registers(config) * (rows + sum(counters[unit] for unit in _WORKING))
     parts = (
         products * shares.products,
         _scratchpads(config, counters) * shares.scratchpads,

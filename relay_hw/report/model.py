@@ -27,9 +27,9 @@ class LayerRow:
     was measured, 0 on the host.
 
     `traffic`: bytes that its instructions move. `roofline_cycles`: the least that the array needs for the
-    MACs; no layer takes fewer. `output_slots`, `row_slots`: cycles of the output stage and of
-    the row unit, which work while other layers compute, so they bound the network only. `other_products`:
-    multiplications outside the array. `stalls`: by cause, the cycles in which no product of the model was made.
+    MACs; no layer takes fewer. `output_slots`, `row_slots`: cycles of the output stage and of the row
+    unit, which work while other layers compute, so they bound the network only. `other_products`: multiplications
+    outside the array. `stalls`: by cause, the cycles in which no product of the model was made.
     """
 
     name: str

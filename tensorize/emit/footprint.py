@@ -13,7 +13,14 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.accel.isa.config import TABLE_RECORD_BYTES, UOP_BYTES, AccelConfig
+from relay_hw.accel.isa.config import (
+    COF_RECORD_BYTES,
+    EXPONENTIALS,
+    ROW_QUARTERS,
+    TABLE_RECORD_BYTES,
+    UOP_BYTES,
+    AccelConfig,
+)
 from relay_hw.accel.isa.program import Program
 from relay_hw.accel.isa.spec import Dst, Form, GemmMode, Mem, Op, RowKind
 from relay_hw.accel.isa.state import depth
@@ -24,9 +31,6 @@ Values = Mapping[str, int]
 DRAM = "dram"
 # Entries of a table: two of its 256 results in each.
 _TABLE_ENTRIES = 128
-# Lanes of the row unit are a quarter of an entry; a softmax has a record for each of so many distances.
-_QUARTERS = 4
-_DISTANCES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +114,7 @@ def entry_bytes(config: AccelConfig, mem: Mem) -> int:
         Mem.UOP: UOP_BYTES,
         Mem.PRM: 16 * lanes_out,
         Mem.TAB: TABLE_RECORD_BYTES,
-        Mem.COF: lanes_out // _QUARTERS * 8,
+        Mem.COF: lanes_out // ROW_QUARTERS * COF_RECORD_BYTES,
     }[mem]
 
 
@@ -309,6 +313,6 @@ def _row(index: int, v: Values, config: AccelConfig) -> tuple[Access, ...]:
     cells = np.unique(places)
     if cells.size < places.size:
         raise TensorizeError(f"instruction {index}: rows must share no acc entry")
-    count = _DISTANCES if v["kind"] == RowKind.SOFTMAX else _QUARTERS * entries
+    count = EXPONENTIALS if v["kind"] == RowKind.SOFTMAX else ROW_QUARTERS * entries
     coefficients = v["cof_base"] + np.arange(count, dtype=np.int64)
     return Access(Mem.ACC, cells, False), Access(Mem.ACC, cells, True), Access(Mem.COF, coefficients, False)

@@ -12,17 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.accel.isa.config import SEMAPHORES, AccelConfig
+from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.ordering import PAIRS
 from relay_hw.accel.isa.spec import Mem, Unit
 from relay_hw.accel.isa.state import depth
 from relay_hw.tensorize.access import Space
-
-# Units that have no memory in common.
-_APART = ({Unit.COMPUTE, Unit.STORE}, {Unit.STORE, Unit.ROW})
-# The pairs (giver, taker) between which values or free space pass.
-PAIRS: tuple[tuple[Unit, Unit], ...] = tuple((a, b) for a in Unit for b in Unit if a is not b and {a, b} not in _APART)
-SEMAPHORE_OF: dict[tuple[Unit, Unit], int] = {pair: number for number, pair in enumerate(PAIRS)}
-assert len(PAIRS) <= SEMAPHORES
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +81,7 @@ def assign_tokens(
             last = need[giver]
             if giver is unit or last <= now[giver]:
                 continue
-            bit = 1 << SEMAPHORE_OF[giver, unit]
+            bit = 1 << PAIRS[giver, unit]
             waits[index] |= bit
             sets[last] |= bit
             now = [max(a, b) for a, b in zip(now, known[last], strict=True)]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from relay_hw.ir.expr import Call, Expr, Op
+from relay_hw.op import rows
 from relay_hw.tensorize.segment import Segment
 from relay_hw.tensorize.validate.meaning import LayerMeaning, Meaning, Value
 from relay_hw.tensorize.validate.memories import Vectors
@@ -24,7 +25,7 @@ Seen = Sequence[tuple[int, Vectors]]
 # Operators of the output stage.
 _STAGES = ("fixed.requantize", "fixed.add", "fixed.mul")
 # Operators of the row unit.
-_ROWS = ("fixed.softmax", "fixed.layer_norm", "fixed.rms_norm")
+_ROWS = tuple(row.name for row in rows.OPS)
 
 
 @dataclass(frozen=True, slots=True)

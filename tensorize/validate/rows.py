@@ -9,15 +9,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from relay_hw.accel.isa.config import EXPONENTIALS, ROW_QUARTERS
 from relay_hw.accel.isa.spec import Mem, RowKind
 from relay_hw.tensorize.validate.memories import Failure, Memories
 from relay_hw.tensorize.validate.terms import INT8, Numbers, Terms, function, key, norms, softmaxes
 
 Values = Mapping[str, int]
 _INDICES = 1 << 16
-_DISTANCES = 256
-_QUARTERS = 4
-_RECORD_BYTES = 8
 
 
 def row(state: Memories, v: Values, index: int) -> None:
@@ -50,7 +48,7 @@ def _low_bytes(sums: Terms) -> Terms:
 def _softmax(state: Memories, v: Values, elements: Terms, index: int) -> Terms:
     limit = np.minimum(v["visible"] + np.arange(v["rows"]) * v["visible_step"], v["columns"])
     counts = np.arange(elements.shape[1])[None, :] < limit[:, None]
-    records = _records(state, v["cof_base"], _DISTANCES, index)
+    records = _records(state, v["cof_base"], EXPONENTIALS, index)
     table = records[:, :, 0] & 0xFFFF
     if (table != table[:, :1]).any():
         raise Failure(f"instruction {index} must have the same table of exponentials in all lanes")
@@ -60,7 +58,9 @@ def _softmax(state: Memories, v: Values, elements: Terms, index: int) -> Terms:
 def _norm(state: Memories, v: Values, elements: Terms, index: int) -> Terms:
     kind, columns = RowKind(v["kind"]), elements.shape[1]
     counts = np.broadcast_to(np.arange(columns)[None, :] < v["columns"], elements.shape)
-    records = _records(state, v["cof_base"], _QUARTERS * columns // state.config.block_out, index).reshape(columns, 2)
+    records = _records(state, v["cof_base"], ROW_QUARTERS * columns // state.config.block_out, index).reshape(
+        columns, 2
+    )
     epsilon = v["epsilon_low"] + (v["epsilon_high"] << 32)
     zero = v["inp_zero"] if kind is RowKind.RMS_NORM else 0
     numbers = (kind.name.lower(), v["shift"], epsilon, v["zero_point"], zero)
@@ -70,7 +70,7 @@ def _norm(state: Memories, v: Values, elements: Terms, index: int) -> Terms:
 
 def _records(state: Memories, entry: int, count: int, index: int) -> Numbers:
     """int64 [entries, lanes, words] of coefficients."""
-    size = state.config.block_out // _QUARTERS * _RECORD_BYTES
+    size = state.config.cof_bytes
     state.entries(Mem.COF, np.array([entry, entry + count - 1]), index)
     data = state.constants(Mem.COF, entry * size, (entry + count) * size, index)
     return data.view("<i4").reshape(count, -1, 2).astype(np.int64)

@@ -105,7 +105,7 @@ def _entry_bytes(config: AccelConfig, mem: Mem) -> int:
         Mem.UOP: 8,
         Mem.PRM: config.prm_bytes,
         Mem.TAB: 8,
-        Mem.COF: config.block_out // 4 * 8,
+        Mem.COF: config.cof_bytes,
     }
     return sizes[mem]
 

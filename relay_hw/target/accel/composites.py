@@ -14,6 +14,7 @@ from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import Rewriter, copy_with
+from relay_hw.op import rows
 from relay_hw.target.accel.move_groups import MoveGroup, move_groups
 from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.graph import count_uses, dtype_of, is_external, is_op, op_name, outer_order, shape_of
@@ -38,7 +39,7 @@ _RESIDUAL: Final = "fixed.add"
 # Any function of one number, in the output stage.
 _TABLE: Final = "fixed.table"
 # Functions of rows; reshapes around them that keep the rows change nothing.
-_ROWS: Final = ("fixed.softmax", "fixed.layer_norm", "fixed.rms_norm")
+_ROWS: Final = tuple(row.name for row in rows.OPS)
 # Composites whose results go through no table.
 _PLAIN: Final[tuple[Composite, ...]] = (
     Composite(
