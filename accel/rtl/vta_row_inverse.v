@@ -74,7 +74,7 @@ module vta_row_inverse (
       {s_bits_q, n_bits_q} <= {s_bits_q[21:0], 1'b0, n_bits_q[21:0], 1'b0};
       if (softmax_i) begin
         if (step_q == 6'd1 && x_q == {W{1'b0}}) x_q <= {{W - 1{1'b0}}, 1'b1};
-      end else if (step_q <= 6'd23) x_q <= (x_q <<< 1) + plus - minus;
+      end else if (step_q <= 6'd23) x_q <= (x_q << 1) + plus - minus;
       else if (step_q == 6'd24) x_q <= {x_q[W-5:0], 4'd0} + {2'd0, epsilon_i};
       else if (step_q == 6'd25 && x[W-1:4] == {W - 4{1'b0}}) x_q <= {{W - 5{1'b0}}, 5'd16};
       if (normalises && none) begin
