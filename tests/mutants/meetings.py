@@ -13,7 +13,7 @@ from relay_hw.accel.isa.errors import FaultCode
 from relay_hw.accel.isa.program import Program, Section, SectionKind, WindowPlan
 from relay_hw.accel.isa.records import encode_uops
 from relay_hw.accel.isa.registers import REGISTER
-from relay_hw.accel.isa.spec import Dst, Form, Mem, Op, Unit
+from relay_hw.accel.isa.spec import Dst, Form, Mem, Op, RowKind, Unit
 from relay_hw.accel.isa.stream import Instr
 from relay_hw.accel.sim.rtl_device import RtlDevice, Simulation
 from tests.mutants.stimuli import DONE_BIT, FAULT_BIT, LAUNCH, RESET, STANDARD, Expected, Maker, Trial, expect
@@ -128,8 +128,8 @@ def holds(config: AccelConfig) -> list[Expected]:
     return [expect(config, each, STANDARD, has_bytes=False) for each in programs]
 
 
-def small(config: AccelConfig, unit: Unit) -> Instr:
-    """The shortest instruction of a unit."""
+def small(config: AccelConfig, unit: Unit, beside: Unit | None = None) -> Instr:
+    """The shortest instruction of a unit, in another bank than one `beside` it."""
     match unit:
         case Unit.LOAD:
             return LOAD_UOPS
@@ -139,6 +139,9 @@ def small(config: AccelConfig, unit: Unit) -> Instr:
             return Op.REQUANT, {"form": Form.PASS, "clip_hi": 9, "acc_base": config.acc_bank_depth}
         case Unit.STORE:
             return Op.STORE, {"mem": Mem.OUT, "dram": 1024, "z": max(1, config.out_bytes // config.granule_bytes)}
+        case Unit.ROW:
+            bank = config.acc_bank_depth if beside is Unit.COMPUTE else 0
+            return Op.ROW, {"kind": RowKind.RMS_NORM, "acc_base": bank}
         case _:
             assert_never(unit)
 
@@ -147,7 +150,7 @@ def overflows(config: AccelConfig) -> Trial:
     """As many tokens as a semaphore counts, and one more: of each unit, of each semaphore."""
     cases: list[tuple[Program, tuple[int, int]]] = []
     for s in range(SEMAPHORES):
-        op, values = small(config, Unit(s % 4))
+        op, values = small(config, Unit(s % len(Unit)))
         many = [(op, {**values, "set": 1 << s})] * SEMAPHORE_MAX
         first: Instr = (Op.LOAD, {**LOAD_UOPS[1], "set": 1 << (s + 1) % SEMAPHORES})
         head: list[Instr] = [first, (op, {**values, "wait": first[1]["set"]})]
@@ -158,7 +161,7 @@ def overflows(config: AccelConfig) -> Trial:
     def trial(make: Maker) -> Iterator[str]:
         device = make(STANDARD, Simulation())
         for number, (each, (status, index)) in enumerate(cases):
-            found = outcome(device, each, 40_000)
+            found = outcome(device, each, 60_000)
             if found[0] != status or (index and found[1] != index):
                 yield f"STATUS and FAULT_INDEX {found} of tokens, case {number}"
 
@@ -169,15 +172,16 @@ def stuck(config: AccelConfig) -> Trial:
     """An instruction waits for a token of which another unit took the last one: the watchdog ends that, at FINISH."""
     cases = []
     for s in range(SEMAPHORES):
-        for one, other in permutations(Unit, 2) if s < 2 else [(Unit(s % 4), Unit((s + 1) % 4))]:
-            pair = [(op, {**values, "wait": 1 << s}) for op, values in (small(config, one), small(config, other))]
+        for one, other in permutations(Unit, 2) if s < 2 else [(Unit(s % len(Unit)), Unit((s + 1) % len(Unit)))]:
+            both = small(config, one, other), small(config, other, one)
+            pair = [(op, {**values, "wait": 1 << s}) for op, values in both]
             give: Instr = (Op.LOAD, {**LOAD_UOPS[1], "set": 1 << s})
             cases += [program(config, [give, *pair]), program(config, [give, give, *pair])]
 
     def trial(make: Maker) -> Iterator[str]:
         device = make(STANDARD, Simulation())
         for number, each in enumerate(cases):
-            found, enough = outcome(device, each, 400), number % 2
+            found, enough = outcome(device, each, 700), number % 2
             if found != ((DONE_BIT, found[1]) if enough else fault(FaultCode.WATCHDOG, 3)):
                 yield f"STATUS and FAULT_INDEX {found} where two units want {1 + enough} tokens, case {number}"
 

@@ -141,7 +141,7 @@ def beats_of(config: AccelConfig, op: Op, v: Values) -> set[int]:
             run, runs = transfer_shape(config, v)[2], [(y, x) for y in range(v["y"]) for x in range(v["x"])]
         case Op.GATHER:
             run, runs = gather_fetch_bytes(config, v), [(y, 0) for y in range(v["y"])]
-        case Op.GEMM | Op.ALU | Op.REQUANT | Op.FINISH:
+        case Op.GEMM | Op.ALU | Op.REQUANT | Op.ROW | Op.FINISH:
             return set()
         case _:
             assert_never(op)
