@@ -54,7 +54,7 @@ conformance: $(READY) ## onnx's node tests through importer and interpreter, wri
 test-scaling: $(READY) ## time of every reader against the size of what it reads: text to 4 MB, bytes to 64 MB (FLAGS="--seconds 2": sooner)
 	$(BIN)/python scripts/scaling.py $(FLAGS)
 
-test-under-load: $(READY) ## tests with signals or time, 20 times beside four busy processes (an hour)
+test-under-load: $(READY) ## tests with signals or time, 20 times beside four busy processes (half an hour)
 	$(BIN)/python -m pytest -q -s -m long tests/house/test_under_load.py $(FLAGS)
 
 test-schedule-mutants: $(READY) ## mistakes of a scheduler in programs of every layer and configuration: refused before they run (minutes)

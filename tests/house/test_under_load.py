@@ -19,6 +19,8 @@ import pytest
 from tests.house.sources import ROOT
 
 RUNS, BUSY = 20, 4
+# As many tests at a time as there are busy processes: none waits for another's clock.
+WORKERS = BUSY
 # What tells of signals and time in the text of a function.
 TIMED = re.compile(
     r"\bSIG(INT|TERM|KILL|HUP|STOP|CONT|PIPE)\b|\bsend_signal\b|\bterminate\(\)|\bkill(pg)?\(|\bsleep\(|\bmonotonic\("
@@ -83,7 +85,7 @@ def test_timed_tests_pass_beside_busy_processes() -> None:
     with busy_processes(BUSY):
         for run in range(RUNS):
             done = subprocess.run(
-                [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests],
+                [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", str(WORKERS), *tests],
                 cwd=ROOT,
                 capture_output=True,
                 text=True,
