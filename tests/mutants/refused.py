@@ -46,7 +46,7 @@ def broken(config: AccelConfig, seed: int) -> Expected | None:
     if case is None or case.index != at // (8 * INSTRUCTION_BYTES):
         return None
     # What comes before is as it was, and so ordered; indices of loops are found wrong while others run.
-    is_loop = program.instructions[case.index][0] in (Op.GEMM, Op.ALU, Op.REQUANT)
+    is_loop = program.instructions[case.index][0] in (Op.GEMM, Op.ALU, Op.REQUANT, Op.ROW)
     return None if is_loop and case.fault is FaultCode.SRAM_RANGE else case
 
 
