@@ -89,6 +89,11 @@ class Plan:
         self._tops = sorted(fastest.values(), key=lambda draft: draft.cycles)[:TOPS]
 
     @property
+    def layers(self) -> int:
+        """Layers of the region."""
+        return len(self.plain.schedule.region.layers)
+
+    @property
     def plain(self) -> Draft:
         """The fastest draft that loads all constants in every launch."""
         return self._tops[0]

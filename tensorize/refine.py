@@ -26,6 +26,7 @@ from relay_hw.tensorize.lower.conv import lower_conv
 from relay_hw.tensorize.lower.tile import plan_tile
 from relay_hw.tensorize.schedule.constants import constant_data, data_key, merge_parameters
 from relay_hw.tensorize.schedule.ordered import ordered
+from relay_hw.tensorize.schedule.resident import ALONE, Stay, constant_buffers
 from relay_hw.tensorize.schedule.uops import place_uops
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.choose import short_list
@@ -49,9 +50,13 @@ class Timed:
 
 
 class Refiner:
-    """Chooses tiles; equal convolutions are looked at once."""
+    """Chooses tiles; equal convolutions are looked at once.
 
-    def __init__(self) -> None:
+    `stays`: as they are best where a launch finds all constants in the scratchpads.
+    """
+
+    def __init__(self, stays: bool = False) -> None:
+        self._stays = stays
         self._known: dict[tuple[object, ...], tuple[Timed, ...]] = {}
 
     def __call__(self, kernel: KernelSpec, config: Target) -> Tile:
@@ -65,7 +70,7 @@ class Refiner:
         """Tiles that were looked at, the fastest first; none where none finds places for its buffers."""
         key = (*shapes_of(kernel, config), config)
         if key not in self._known:
-            self._known[key] = tuple(sorted(_timed(kernel, config), key=lambda timed: timed.cycles))
+            self._known[key] = tuple(sorted(_timed(kernel, config, self._stays), key=lambda timed: timed.cycles))
         return self._known[key]
 
     def reason(self, kernel: KernelSpec, tile: Tile, config: Target) -> str:
@@ -90,32 +95,38 @@ def explain(found: Sequence[tuple[Choice, int]]) -> str:
     return f"{text}; best of {count} timed, next {slower / cycles - 1:+.1%}: {other.tile}"
 
 
-def _timed(kernel: ConvKernel, config: Target) -> Iterator[Timed]:
+def _timed(kernel: ConvKernel, config: Target, stays: bool) -> Iterator[Timed]:
     blank, left = without_weights(kernel, config), STEP_LIMIT
-    for number, choice in enumerate(short_list(shapes_of(kernel, config), config)):
+    for number, choice in enumerate(short_list(shapes_of(kernel, config), config, stays)):
         if number and choice.cost.steps > left:
             continue
         left -= choice.cost.steps if number else 0
-        cycles = layer_cycles(blank, choice.tile, config)
+        cycles = layer_cycles(blank, choice.tile, config, stays)
         if cycles is not None:
             yield Timed(choice, cycles)
 
 
-def layer_cycles(kernel: ConvKernel, tile: ConvTile, config: Target) -> int | None:
+def layer_cycles(kernel: ConvKernel, tile: ConvTile, config: Target, stays: bool = False) -> int | None:
     """Cycles of a program of this layer alone; None where its buffers find no places."""
-    lines = layer_program(kernel, tile, config)
+    lines = layer_program(kernel, tile, config, stays)
     return None if lines is None else config.launch(lines).cycles
 
 
-def layer_program(kernel: ConvKernel, tile: ConvTile, config: Target) -> list[tuple[Op, dict[str, int]]] | None:
-    """Instructions of this layer alone, with addresses in an imaginary window; None where buffers find no places."""
+def layer_program(
+    kernel: ConvKernel, tile: ConvTile, config: Target, stays: bool = False
+) -> list[tuple[Op, dict[str, int]]] | None:
+    """Instructions of this layer alone, with addresses in an imaginary window; None where buffers find no places.
+
+    `stays`: constants are where an earlier launch has left them.
+    """
     sizes = _sizes(kernel, config)
     tensors = tuple(tensor_key(number) for number in range(len(sizes)))
     lowered = with_tables(lower_conv(LayerId(0, "layer", tensors), kernel, tile, config), kernel)
     steps = place_uops(merge_parameters(tuple(lowered), config), config)
     places, end = _places(sizes, steps, config)
+    stay = Stay(frozenset(constant_buffers(steps))) if stays else ALONE
     try:
-        found = emit(ordered(steps, config), places, config, Manner(MARGIN))
+        found = emit(ordered(steps, config), places, config, Manner(MARGIN), stay)
     except NoRoomError:
         return None
     work = [(unit, line.ranges) for line in found.lines if (unit := BY_OP[line.op].unit) is not None]

@@ -31,9 +31,9 @@ def best_conv(shapes: Sequence[ConvShape], config: AccelConfig) -> Choice | None
     return next(iter(short_list(shapes, config)), None)
 
 
-def short_list(shapes: Sequence[ConvShape], config: AccelConfig) -> tuple[Choice, ...]:
-    """The legal tiles of least estimated time of all shapes, the cheapest first."""
-    found = [choice for shape in shapes for choice in ranked(shape, config)]
+def short_list(shapes: Sequence[ConvShape], config: AccelConfig, stays: bool = False) -> tuple[Choice, ...]:
+    """The legal tiles of least estimated time of all shapes, the cheapest first. `stays`: constants are on the chip."""
+    found = [choice for shape in shapes for choice in ranked(shape, config, stays)]
     return tuple(sorted(found, key=lambda choice: choice.cycles)[:SHORT_LIST])
 
 

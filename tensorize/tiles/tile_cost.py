@@ -98,15 +98,17 @@ def store_cycles(config: Target, rows: int, cols: int, run_bytes: int, grid: Gri
     return run_cycles(config, rows * cols * run_bytes, config.writes)
 
 
-def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: Target) -> Cost:
+def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: Target, stays: bool = False) -> Cost:
     """Time of a convolution under `tile`: the array waits for the first step's loads, then the slowest unit counts.
+
+    `stays`: its constants are in the scratchpads.
 
     The loops have four kinds of turns: the first tile of pixels loads weights, the first groups load input, and what
     is kept is not loaded again.
     """
     entries, trips, kept = use.entries, use.trips, use.kept
     patch, stored = _conv_patch_cycles(shape, tile, config), _conv_stored(shape, tile, config)
-    chunk = run_cycles(config, shape.form.stored_bytes(entries.wgt, config), config.reads)
+    chunk = 0 if stays else run_cycles(config, shape.form.stored_bytes(entries.wgt, config), config.reads)
     inputs, weights = trips.chunks * patch, trips.chunks * trips.steps * chunk // trips.sets
     again_inp = 0 if kept.inp or (trips.chunks == 1 and (trips.pixels == 1 or not tile.weights_outer)) else inputs
     alone = trips.chunks * trips.steps == trips.sets and (tile.weights_outer or trips.sets == 1)
@@ -140,7 +142,7 @@ def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: Target) ->
     cycles += (
         3 * config.memory.latency
         + START_CYCLES
-        + entries.uops * UOP_BYTES // config.bus_bytes
+        + (0 if stays else entries.uops * UOP_BYTES // config.bus_bytes)
         + END_CYCLES
         + results.drain
     )

@@ -41,9 +41,12 @@ class Choice:
 
 
 @lru_cache(maxsize=256)
-def ranked(shape: ConvShape, config: Target) -> tuple[Choice, ...]:
-    """The legal tiles of least estimated time, the cheapest first. Equal layers are searched once."""
-    return tuple(nsmallest(SHORT_LIST, _choices(shape, config), key=_rank))
+def ranked(shape: ConvShape, config: Target, stays: bool = False) -> tuple[Choice, ...]:
+    """The legal tiles of least estimated time, the cheapest first. Equal layers are searched once.
+
+    `stays`: constants are in the scratchpads.
+    """
+    return tuple(nsmallest(SHORT_LIST, _choices(shape, config, stays), key=_rank))
 
 
 def all_ranked(shapes: Sequence[ConvShape], config: Target) -> tuple[Choice, ...]:
@@ -51,9 +54,9 @@ def all_ranked(shapes: Sequence[ConvShape], config: Target) -> tuple[Choice, ...
     return tuple(sorted((choice for shape in shapes for choice in _choices(shape, config)), key=_rank))
 
 
-def _choices(shape: ConvShape, config: Target) -> Iterator[Choice]:
+def _choices(shape: ConvShape, config: Target, stays: bool = False) -> Iterator[Choice]:
     for tile, use in conv_tiles(shape, config):
-        yield Choice(tile, conv_cost(shape, tile, use, config))
+        yield Choice(tile, conv_cost(shape, tile, use, config, stays))
 
 
 def _rank(choice: Choice) -> tuple[int, ...]:
@@ -80,9 +83,9 @@ def conv_tiles(shape: ConvShape, config: AccelConfig) -> Iterator[tuple[ConvTile
                         if conv_fits(shape, tile, use, config):
                             found = True
                             yield tile, use
-            # Rows are cut only where whole ones do not fit twice.
+            # Rows of pixels are cut only where whole ones do not fit twice, or where there is but one.
             smallest = conv_entries(shape, ConvTile(1, cols, out_sizes[-1], in_blocks, True), config)
-            if found and 2 * smallest.inp <= config.inp_depth:
+            if found and shape.out_height > 1 and 2 * smallest.inp <= config.inp_depth:
                 break
         useful += found
         if useful == _SUM_SIZES:

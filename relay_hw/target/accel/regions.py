@@ -18,10 +18,13 @@ from relay_hw.support.progress import Progress
 from relay_hw.target.accel.residency import Footprints
 from relay_hw.target.accel.steady import steady
 from relay_hw.tensorize.packing import packings
+from relay_hw.tensorize.refine import Refiner
 from relay_hw.tensorize.schedule.plan import Chooser
 from relay_hw.tensorize.target import Target
 
 Segments = dict[str, tensorize.Segment]
+# Layers of a program that hides few of its loads, and whose tiles so depend on what it need not load.
+FEW_LAYERS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class Builder:
         """
         plans = {name: self._plan(name, function, resident) for name, function in functions.items()}
         if resident:
-            chosen = self._chosen(plans, calls)
+            chosen = self._chosen(plans, functions, calls)
         else:
             chosen = {name: plan.candidate(plan.plain) for name, plan in plans.items()}
         checked = {name: plan.checked(chosen[name]) for name, plan in plans.items()}
@@ -51,10 +54,22 @@ class Builder:
         self.progress.started("proving what the programs compute")
         return {name: plan.proved(checked[name]) for name, plan in plans.items()}
 
-    def _chosen(self, plans: Mapping[str, tensorize.Plan], calls: Sequence[str]) -> Segments:
+    def _chosen(
+        self, plans: Mapping[str, tensorize.Plan], functions: Mapping[str, Function], calls: Sequence[str]
+    ) -> Segments:
         """The candidates with the fastest inference."""
-        alone = {name: plan.candidate(plan.alone) for name, plan in plans.items()}
         inference = _Inference(self, calls)
+        best = self._together(plans, inference)
+        if inference.loads(best):
+            return best
+        staying = {name: self._staying(plan, functions[name], name) for name, plan in plans.items()}
+        if all(staying[name] is plan for name, plan in plans.items()):
+            return best
+        return _settled(best, [self._together(staying, inference)], inference.cycles)
+
+    def _together(self, plans: Mapping[str, tensorize.Plan], inference: _Inference) -> Segments:
+        """The plans' candidates that are the fastest one behind the other."""
+        alone = {name: plan.candidate(plan.alone) for name, plan in plans.items()}
         if not inference.loads(alone):
             return alone
         plain = {
@@ -64,9 +79,16 @@ class Builder:
         self.progress.started("choosing what stays on the device")
         packed = [
             {name: plans[name].candidate(draft) for name, draft in drafts.items()}
-            for drafts in packings(plans, Counter(calls), self.target)
+            for drafts in packings(plans, Counter(inference.calls), self.target)
         ]
         return _settled(plain, [alone, *packed], inference.cycles)
+
+    def _staying(self, plan: tensorize.Plan, function: Function, name: str) -> tensorize.Plan:
+        """The plan, or one with tiles for constants that stay: where a program is short, and that one is faster."""
+        if plan.layers > FEW_LAYERS:
+            return plan
+        other = tensorize.Plan(function, self.target, name, choose=Refiner(stays=True))
+        return min(plan, other, key=lambda each: each.alone.cycles)
 
     def _plan(self, name: str, function: Function, resident: bool) -> tensorize.Plan:
         """The plan with the fastest launch."""
@@ -79,7 +101,7 @@ class _Inference:
     """Cycles of a steady-state inference by the cycle simulator's engine; each stream is timed once."""
 
     def __init__(self, builder: Builder, calls: Sequence[str]) -> None:
-        self._builder, self._calls = builder, calls
+        self._builder, self.calls = builder, calls
         self._footprints = Footprints(builder.target)
         self._known: dict[int, tuple[tensorize.Segment, int]] = {}
 
@@ -87,7 +109,7 @@ class _Inference:
         """Whether an inference loads constants, in a region's launches or before them."""
         programs = {name: segment.program for name, segment in segments.items()}
         streams = any(self._footprints.of(program).code for program in programs.values())
-        return streams or any(steady(self._footprints, programs, self._calls).reloads)
+        return streams or any(steady(self._footprints, programs, self.calls).reloads)
 
     def cycles(self, segments: Segments) -> int:
         """Cycles of all launches, with repeated loads."""
@@ -97,7 +119,7 @@ class _Inference:
             segment = segments[name]
             return segment.cycles if kind is SectionKind.PROGRAM else self._loading(segment)
 
-        return steady(self._footprints, programs, self._calls).total(clock)
+        return steady(self._footprints, programs, self.calls).total(clock)
 
     def _loading(self, segment: tensorize.Segment) -> int:
         """Cycles of the launch that loads a segment's resident constants."""
