@@ -1,7 +1,7 @@
 """Chooses which constants of several regions stay on a device together, and where: one problem over all memories.
 
 In: plans of regions, how often an inference launches each. Out: drafts whose constants lie behind one another, and
-whose loads leave those of all others alone.
+whose loads leave those of all others alone. Regions with equal constants of a memory have them in the same place.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.accel.isa.state import element_bytes
-from relay_hw.tensorize.commands import Buffer
+from relay_hw.tensorize.commands import Buffer, Packing
 from relay_hw.tensorize.compile import Plan
 from relay_hw.tensorize.emit.draft import Draft
 from relay_hw.tensorize.schedule.resident import (
@@ -29,6 +29,8 @@ from relay_hw.tensorize.target import Target
 STREAMED = (1, 2, 3)
 
 Kept = Mapping[str, Sequence[Buffer]]
+# Bytes of a memory, and how they are stored.
+_Run = tuple[tuple[Packing, ...], bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,9 @@ def packings(plans: Mapping[str, Plan], launches: Mapping[str, int], target: Tar
     `launches`: of an inference, by region. What does not fit is loaded in every launch: what saves least for its size.
     """
     constants = {name: _constants(plan.alone) for name, plan in plans.items()}
+    if _fits(constants, target):
+        yield from _drafts(plans, constants, target)
+        return
     parts = [part for name, plan in plans.items() for part in _parts(name, plan, launches[name], target)]
     parts.sort(key=lambda part: -part.saved)
     tried: list[Kept] = []
@@ -53,10 +58,15 @@ def packings(plans: Mapping[str, Plan], launches: Mapping[str, int], target: Tar
         kept = _filled(parts, constants, target, times)
         if any(kept.values()) and kept not in tried:
             tried.append(kept)
-            drafts = {name: _placed(plan, name, kept, target) for name, plan in plans.items()}
-            found = {name: draft for name, draft in drafts.items() if draft is not None}
-            if len(found) == len(plans):
-                yield found
+            yield from _drafts(plans, kept, target)
+
+
+def _drafts(plans: Mapping[str, Plan], kept: Kept, target: Target) -> Iterator[dict[str, Draft]]:
+    """Drafts that keep these constants, if all regions have one."""
+    drafts = {name: _placed(plan, name, kept, target) for name, plan in plans.items()}
+    found = {name: draft for name, draft in drafts.items() if draft is not None}
+    if len(found) == len(plans):
+        yield found
 
 
 def _constants(draft: Draft) -> tuple[Buffer, ...]:
@@ -116,13 +126,31 @@ def _left(constants: Kept, target: Target, times: int) -> dict[Mem, int]:
     }
 
 
+def _fits(constants: Kept, target: Target) -> bool:
+    """Whether all constants find room together."""
+    depths = constant_depths(target)
+    return all(sum(_runs(constants, mem, target).values()) <= depth for mem, depth in depths.items())
+
+
 def _placed(plan: Plan, name: str, kept: Kept, target: Target) -> Draft | None:
     """A region's draft between what stays of those before and of those behind it."""
-    names = list(kept)
-    number = names.index(name)
-    before = total_entries([buffer for other in names[:number] for buffer in kept[other]], target)
-    behind = total_entries([buffer for other in names[number + 1 :] for buffer in kept[other]], target)
+    before, behind = dict[Mem, int](), dict[Mem, int]()
+    for mem in constant_depths(target):
+        runs = _runs(kept, mem, target)
+        at = list(runs).index(_run(kept[name], mem))
+        before[mem], behind[mem] = sum(list(runs.values())[:at]), sum(list(runs.values())[at + 1 :])
     stay = Stay(frozenset(buffer.key for buffer in kept[name]), before, behind)
     tops = (plan.alone,) if stay.keys else (plan.plain, plan.alone)
     tries = (plan.redraft(top, stay) for top in tops)
     return next((draft for draft in tries if draft is not None), None)
+
+
+def _runs(kept: Kept, mem: Mem, target: Target) -> dict[_Run, int]:
+    """What each region keeps in a memory, equal runs once, and its entries."""
+    return {_run(own, mem): total_entries([b for b in own if b.mem is mem], target)[mem] for own in kept.values()}
+
+
+def _run(buffers: Sequence[Buffer], mem: Mem) -> _Run:
+    """What lies in a memory where these buffers follow one another: whatever the buffers are that it is cut into."""
+    own = [buffer for buffer in buffers if buffer.mem is mem]
+    return tuple(dict.fromkeys(buffer.packing for buffer in own)), b"".join(buffer.data or b"" for buffer in own)

@@ -94,7 +94,7 @@ def _add_build_commands(commands: Any) -> None:
     build.add_argument("--no-accel", action="store_true", help="run every operator on the host")
     text = "whether weights stay on the device between launches (default auto: wherever that is faster)"
     build.add_argument("--resident", choices=("auto", "off"), default="auto", help=text)
-    text = "calls of a fragment, from loops, lists, trees and samples, that one launch computes (default 1)"
+    text = "most calls of a fragment, from loops, lists, trees and samples, that one launch computes (default 1)"
     build.add_argument("--batch-calls", type=arg.count, default=1, metavar="N", help=text)
     text = "memory model that programs are optimised for (default standard)"
     build.add_argument("--memory", type=arg.memory, metavar=MEMORY, help=text)

@@ -1,4 +1,4 @@
-"""Batched forms of fragments: which there are, and from how many calls on each of them pays.
+"""Batched forms of fragments: which there are, and which of them calls that wait are computed by.
 
 In: a partitioned module, or the manifest of a build. Out: `Partitioned`, a `Batch` for each fragment.
 """
@@ -6,7 +6,7 @@ In: a partitioned module, or the manifest of a build. Out: `Partitioned`, a `Bat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,8 +35,8 @@ class Partitioned:
 
 
 def partition(mod: IRModule, takes: PartitionRules, rules: QuantizerRules, most: int) -> Partitioned:
-    """The partition of a quantized module, with forms for `most` calls; fewer, where the target does not run a layer
-    for so many that it runs for one.
+    """The partition of a quantized module, with forms for up to `most` calls; fewer, where the target does not run a
+    layer for so many that it runs for one.
     """
     while True:
         partitioned = partition_pipeline(takes, rules, most)(mod)
@@ -59,34 +59,76 @@ def _runs_all(mod: IRModule, functions: Mapping[str, FlatFunction], batched: Seq
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """A form of `rows` rows, which takes fewer cycles than calls one by one if there are `least` of them."""
+class Form:
+    """A function that computes up to `rows` calls of a fragment in `cycles`: the fragment itself computes one."""
 
-    form: str
+    name: str
     rows: int
-    least: int
+    cycles: int
 
-    def groups(self, waiting: int) -> list[int]:
-        """How many of the calls that wait are computed together: forms filled, or else all of them as it pays."""
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """So many calls that one form computes together."""
+
+    form: Form
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The forms of a fragment, the largest first and the fragment itself last."""
+
+    forms: tuple[Form, ...]
+
+    @property
+    def rows(self) -> int:
+        """Calls of the largest form."""
+        return self.forms[0].rows
+
+    def groups(self, waiting: int) -> list[Group]:
+        """Which of the calls that wait are computed together: the largest form filled, or else all in fewest cycles."""
         if waiting >= self.rows:
-            return [self.rows] * (waiting // self.rows)
-        return [waiting] if waiting >= self.least else [1] * waiting
+            return [Group(self.forms[0], self.rows)] * (waiting // self.rows)
+        return list(self._fewest_cycles(waiting))
+
+    def _fewest_cycles(self, waiting: int) -> Iterator[Group]:
+        """The forms of least cycles for all calls, then of fewest rows to spare."""
+        costs, firsts = [(0, 0)], list[Form]()
+        for left in range(1, waiting + 1):
+            tries = [(_plus(costs[max(0, left - form.rows)], form), form) for form in self.forms]
+            cost, form = min(tries, key=lambda found: found[0])
+            costs.append(cost)
+            firsts.append(form)
+        while waiting:
+            form = firsts[waiting - 1]
+            yield Group(form, min(form.rows, waiting))
+            waiting -= min(form.rows, waiting)
+
+
+def _plus(cost: tuple[int, int], form: Form) -> tuple[int, int]:
+    """Cycles and rows with one more form."""
+    return cost[0] + form.cycles, cost[1] + form.rows
 
 
 def batches(
     forms: Sequence[BatchedForm], layers: Sequence[LayerInfo], functions: Mapping[str, FlatFunction]
 ) -> dict[str, Batch]:
-    """The form of each fragment that has one. `layers` have the cycles of regions, which decide when it pays; where no
-    region is launched, two calls are enough.
+    """The forms of each fragment that has some. `layers` have the cycles of regions; where no region is launched, each
+    form counts the same.
     """
     cycles = Counter[str]()
     for row in layers:
         cycles[row.function] += row.cycles
 
-    def spent(name: str) -> int:
-        return max(1, sum(cycles[inner] for inner in called(functions[name])))
+    def sized(name: str, rows: int) -> Form:
+        return Form(name, rows, max(1, sum(cycles[inner] for inner in called(functions[name]))))
 
-    return {row.function: Batch(row.form, row.rows, spent(row.form) // spent(row.function) + 1) for row in forms}
+    found: dict[str, list[Form]] = {}
+    for row in forms:
+        found.setdefault(row.function, []).append(sized(row.form, row.rows))
+    largest_first = {name: sorted(rows, key=lambda form: -form.rows) for name, rows in found.items()}
+    return {name: Batch((*rows, sized(name, 1))) for name, rows in largest_first.items()}
 
 
 def joined_rows(calls: Sequence[Sequence[Value]], rows: int) -> list[Value]:

@@ -312,10 +312,10 @@ def _assembled(
     inputs, outputs = inputs_of(made.mod, calibration), outputs_of(mod, made.mod["main"])
     calls = caller.calls(inputs, calibration)
     resident = options.resident == "auto"
-    # A form stays on the device as a region does that an inference launches once.
+    # Forms, and what another sample may call, stay on the device as regions do that an inference launches once.
     of_forms = divided.parts.launched(on_device)
     calls = replace(calls, order=tuple(name for name in calls.order if name not in of_forms))
-    launched = (*calls.order, *of_forms)
+    launched = (*calls.order, *(name for name in on_device if name not in calls.order))
     request = Request(launched, progress, resident, options.tune, options.cache, options.validate)
     regions = machine.compile(on_device, request) if on_device else {}
 

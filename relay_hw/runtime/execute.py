@@ -330,13 +330,13 @@ class _Run:
         name = max(gathered, key=lambda name: len(gathered[name]))
         batch, calls = self._executor.batches[name], gathered.pop(name)
         groups = batch.groups(len(calls))
-        if sum(groups) < len(calls):
-            gathered[name] = calls[sum(groups) :]
-        for count in groups:
-            callers, calls = calls[:count], calls[count:]
-            args = [request.args for _, request in callers]
-            form = (name, args[0]) if count == 1 else (batch.form, joined_rows(args, batch.rows))
-            self._advance(_Task(callers[0][0].sample, self._executor.form(*form), callers), turn)
+        taken = sum(group.count for group in groups)
+        if taken < len(calls):
+            gathered[name] = calls[taken:]
+        for group in groups:
+            callers, calls = calls[: group.count], calls[group.count :]
+            args = joined_rows([request.args for _, request in callers], group.form.rows)
+            self._advance(_Task(callers[0][0].sample, self._executor.form(group.form.name, args), callers), turn)
 
     def _ran(self, name: str, sample: int, begin: float, end: float) -> None:
         """Count a call of a host function."""

@@ -24,7 +24,8 @@ WORTH_A_CALL: Final = 1024
 
 def flat_functions(mod: IRModule) -> dict[str, FlatFunction]:
     """`main` and every function that it may call, flattened; calls of fragments without batched forms are inlined."""
-    forms = {row.function: row.form for row in forms_of(mod)}
+    batched = forms_of(mod)
+    forms = {row.function: [other.form for other in batched if other.function == row.function] for row in batched}
     fragments = {n: function for n, function in mod.functions.items() if FRAGMENT in function.attrs and n not in forms}
     found: dict[str, FlatFunction] = {}
     waiting = ["main"]
@@ -33,7 +34,7 @@ def flat_functions(mod: IRModule) -> dict[str, FlatFunction]:
         if name in found:
             continue
         found[name] = flatten(mod[name], name, fragments)
-        waiting += [*called(found[name]), *([forms[name]] if name in forms else [])]
+        waiting += [*called(found[name]), *forms.get(name, [])]
     return {name: found[name] for name in mod.functions if name in found}
 
 

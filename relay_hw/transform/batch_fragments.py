@@ -1,12 +1,12 @@
-"""BatchFragments: gives fragments of rows a second form that computes many calls of them at once.
+"""BatchFragments: gives fragments of rows further forms that compute many calls of them at once.
 
 In: a typed module with fragments (`OutlineFragments`). Out: the same; a fragment with layers of single rows is divided
-where rows begin and end (`row_parts.py`), and each part with such layers has a form for many rows.
+where rows begin and end (`row_parts.py`), and each part with such layers has forms for many rows and for fewer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -25,6 +25,10 @@ from relay_hw.transform.row_parts import RowParts, is_exact, is_row, row_parts
 
 # The attribute of a module that names its forms.
 _FORMS: Final = "batched"
+# Forms of a fragment, and how many times as many calls each computes as the next one. Each has its own order of the
+# weights, and more of them do not stay on the device together.
+SIZES: Final = 3
+STEP: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class BatchFragments(Pass):
     name = "batch-fragments"
 
     def __init__(self, rows: int = 2) -> None:
-        """`rows`: calls that a form computes. Raises InputError if it is less than 2."""
+        """`rows`: calls that the largest form computes. Raises InputError if it is less than 2."""
         if rows < 2:
             raise InputError(f"rows must be at least 2, not {rows}")
         self.rows = rows
@@ -58,24 +62,32 @@ class BatchFragments(Pass):
             if FRAGMENT not in function.attrs or name in known:
                 continue
             parts = row_parts(function, name, found)
-            forms = self._forms(parts) if parts is not None else {}
+            forms = list(self._forms(parts)) if parts is not None else []
             if parts is not None and forms:
                 found |= parts.functions
-            for part, form in forms.items():
-                rows.append(BatchedForm(part, unused_name(f"{part}_x{self.rows}", found), self.rows))
+            for part, count, form in forms:
+                rows.append(BatchedForm(part, unused_name(f"{part}_x{count}", found), count))
                 found[rows[-1].form] = form
         if not rows:
             return mod
         return replace(mod.with_functions(found), attrs={**mod.attrs, _FORMS: (*forms_of(mod), *rows)})
 
-    def _forms(self, parts: RowParts) -> dict[str, Function]:
-        """The form of each part that has one."""
-        forms = {name: batched(parts.functions[name], name, self.rows) for name in parts.rows}
-        return {name: form for name, form in forms.items() if form is not None}
+    def _forms(self, parts: RowParts) -> Iterator[tuple[str, int, Function]]:
+        """The forms of each part that has them, with their rows, the largest first."""
+        for name in parts.rows:
+            for rows in sizes(self.rows):
+                form = batched(parts.functions[name], name, rows)
+                if form is not None:
+                    yield name, rows, form
+
+
+def sizes(most: int) -> list[int]:
+    """Rows of a fragment's forms: `most`, and parts of it."""
+    return [most // STEP**n for n in range(SIZES) if most // STEP**n > 1]
 
 
 def forms_of(mod: IRModule) -> tuple[BatchedForm, ...]:
-    """The batched forms of a module, at most one for a fragment."""
+    """The batched forms of a module; those of a fragment follow one another, the largest first."""
     forms = mod.attrs.get(_FORMS, ())
     assert isinstance(forms, tuple)
     return tuple(row for row in forms if row.form in mod.functions)

@@ -56,7 +56,9 @@ def all_ranked(shapes: Sequence[ConvShape], config: Target) -> tuple[Choice, ...
 
 def _choices(shape: ConvShape, config: Target, stays: bool = False) -> Iterator[Choice]:
     for tile, use in conv_tiles(shape, config):
-        yield Choice(tile, conv_cost(shape, tile, use, config, stays))
+        # Sums that are not cut take their weights in one order, whatever the tile: programs share what stays.
+        if not stays or tile.in_blocks == shape.in_blocks:
+            yield Choice(tile, conv_cost(shape, tile, use, config, stays))
 
 
 def _rank(choice: Choice) -> tuple[int, ...]:

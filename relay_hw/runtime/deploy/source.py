@@ -6,7 +6,7 @@ In: an `Artifact` and its `DeployPlan`. Out: the texts of model.h and model.c.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES
 from relay_hw.accel.isa.container import PREFIX_BYTES
@@ -20,7 +20,7 @@ from relay_hw.runtime.deploy.operators import finite_check
 from relay_hw.runtime.deploy.steps import DeployPlan, Statement
 from relay_hw.runtime.manifest import Manifest, TensorInfo
 from relay_hw.support.quote import c_string, comment
-from relay_hw.target.accel.residency import loaded
+from relay_hw.target.accel.residency import NO_LOADS, Footprints, Loads
 from relay_hw.target.records import PortInfo
 from relay_hw.tensorize.layout import image_bytes, image_of, pixel_bytes, row_bytes
 
@@ -197,25 +197,22 @@ def _port_bytes(artifact: Artifact, program: Program, port: PortInfo) -> int:
 
 
 def _programs(artifact: Artifact, programs: Sequence[tuple[str, Program]]) -> list[str]:
-    hashes = [program.resident_hash() for _, program in programs]
-    groups = list(dict.fromkeys(digest for digest in hashes if digest is not None))
-    if len(groups) > MOST_RESIDENT:
-        raise UnsupportedError(f"programs with resident weights must be at most {MOST_RESIDENT}, not {len(groups)}")
-    kept = {digest: program for digest, (_, program) in zip(hashes, programs, strict=True) if digest is not None}
+    footprints = Footprints(artifact.config)
+    loads = [footprints.of(program) for _, program in programs]
+    staying = _staying(one.resident for one in loads)
+    if len(staying) > MOST_RESIDENT:
+        raise UnsupportedError(f"programs with resident weights must be at most {MOST_RESIDENT}, not {len(staying)}")
     rows: list[str] = []
     base = 0
     for k, (file, program) in enumerate(programs):
-        others = [(1 << i, kept[digest]) for i, digest in enumerate(groups) if digest != hashes[k]]
-
-        def spoiled(stream: Section | None, rows: Sequence[tuple[int, Program]] = others) -> int:
-            return sum(bit for bit, other in rows if _overwrites(artifact, stream, other))
-
-        keeps = 1 << groups.index(digest) if (digest := hashes[k]) is not None else 0
+        code, resident = loads[k].code, loads[k].resident or NO_LOADS
+        keeps, needs = _bits(staying, resident.covers), _bits(staying, resident.equals)
+        spoils = [_bits(staying, one.spoils) for one in (code, resident)]
         rows.append(
             f"    {{{c_string(file)}, {_bytes(hashlib.sha256(program.to_bytes()).digest())},\n"
             f"     {base:#010x}, {program.window_bytes}, sections_{k}, {len(program.sections)},\n"
             f"     {_stream(program.code)}, {_stream(program.resident)},\n"
-            f"     {keeps:#x}, {spoiled(program.code):#x}, {spoiled(program.resident):#x}}},"
+            f"     {needs:#x}, {keeps:#x}, {spoils[0]:#x}, {spoils[1]:#x}}},"
         )
         base += align(program.window_bytes, WINDOW_ALIGN)
     if base >= 1 << 32:
@@ -223,9 +220,18 @@ def _programs(artifact: Artifact, programs: Sequence[tuple[str, Program]]) -> li
     return ["static const rhw_program programs[] = {", *rows, "};"]
 
 
-def _overwrites(artifact: Artifact, stream: Section | None, other: Program) -> bool:
-    """Whether the loads of a stream overwrite constants that another program's resident stream loaded."""
-    return bool(loaded(artifact.config, stream) & loaded(artifact.config, other.resident))
+def _staying(residents: Iterable[Loads | None]) -> list[Loads]:
+    """Resident constants of programs, equal ones once."""
+    found: list[Loads] = []
+    for loads in residents:
+        if loads is not None and not any(map(loads.equals, found)):
+            found.append(loads)
+    return found
+
+
+def _bits(staying: Sequence[Loads], holds: Callable[[Loads], bool]) -> int:
+    """A bit for each program's resident constants, 1 where `holds`."""
+    return sum(1 << at for at, loads in enumerate(staying) if holds(loads))
 
 
 def _stream(section: Section | None) -> str:

@@ -108,7 +108,7 @@ class _Inference:
     def loads(self, segments: Segments) -> bool:
         """Whether an inference loads constants, in a region's launches or before them."""
         programs = {name: segment.program for name, segment in segments.items()}
-        streams = any(self._footprints.of(program).code for program in programs.values())
+        streams = any(self._footprints.of(program).code.entries.size for program in programs.values())
         return streams or any(steady(self._footprints, programs, self.calls).reloads)
 
     def cycles(self, segments: Segments) -> int:

@@ -89,7 +89,7 @@ def steady(footprints: Footprints, programs: Mapping[str, Program], calls: Seque
     """
     holding = Holding(footprints)
     rounds: list[tuple[bool, ...]] = []
-    before: frozenset[str] | None = None
+    before: bytes | None = None
     while before != holding.held:
         before = holding.held
         rounds.append(tuple(holding.turn(programs[name]) for name in calls))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import relay_hw as relay
 from relay_hw.accel.isa.config import load_config
@@ -16,7 +19,7 @@ from relay_hw.errors import ArtifactError, InputError
 from relay_hw.ir.expr import Function
 from relay_hw.runtime import CompileOptions, compile_model
 from relay_hw.runtime.artifact import Artifact, load_artifact, manifest_bytes
-from relay_hw.runtime.batched import Batch, joined_rows, row_of
+from relay_hw.runtime.batched import Batch, Form, joined_rows, row_of
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.manifest import manifest_from_json
 from relay_hw.runtime.result import Result
@@ -94,7 +97,7 @@ def test_the_verilog_computes_calls_together(tmp_path: Path) -> None:
     have = run(many, "rtl", data, 3)
     assert values(have) == values(run(many, None, data, 1))
     forms = {row.form for row in many.manifest.batched}
-    assert len(forms) == 2 and set(have.calls) > {"accel_2"}
+    assert len(forms) == 4 and set(have.calls) - {"accel_0", "accel_1"}
 
 
 def test_the_leaves_of_one_tree_are_computed_together(tmp_path: Path) -> None:
@@ -210,7 +213,7 @@ def test_an_inference_is_counted_by_single_calls(tmp_path: Path) -> None:
     assert many.manifest.calls == one.manifest.calls and set(one.manifest.calls) == {"accel_0"}
     assert static_report(many.manifest).macs == static_report(one.manifest).macs
     names = {row.name for row in many.manifest.regions}
-    assert names == {"accel_0", "accel_1"}
+    assert names == {"accel_0", "accel_1", "accel_2"}
 
 
 def test_forms_are_as_large_as_the_accelerator_takes(tmp_path: Path) -> None:
@@ -218,15 +221,36 @@ def test_forms_are_as_large_as_the_accelerator_takes(tmp_path: Path) -> None:
     program = recurrent.newton()
     data = {"x": 3 * np.random.default_rng(12).normal(size=(6, 1, 32)).astype("float32")}
     many = build(program, data, tmp_path, 20, target=FewRows(load_config("tiny")))
-    (row,) = many.manifest.batched
-    assert row.rows == 5
-    assert len([layer for layer in many.manifest.layers if layer.operator == "accel.dense"]) == 2
+    assert [row.rows for row in many.manifest.batched] == [5, 2]
+    assert len([layer for layer in many.manifest.layers if layer.operator == "accel.dense"]) == 3
 
 
 def test_how_calls_are_grouped() -> None:
-    batch = Batch("f_x8", 8, 3)
-    assert [batch.groups(count) for count in (1, 2, 3, 7)] == [[1], [1, 1], [3], [7]]
-    assert [batch.groups(count) for count in (8, 9, 24)] == [[8], [8], [8, 8, 8]]
+    """The largest form waits to be filled; fewer calls take the forms of least cycles, with fewest rows to spare."""
+    batch = Batch((Form("f_x8", 8, 40), Form("f_x4", 4, 24), Form("f", 1, 10)))
+
+    def found(count: int) -> list[tuple[str, int]]:
+        return [(group.form.name, group.count) for group in batch.groups(count)]
+
+    assert [found(count) for count in (1, 2, 3)] == [[("f", 1)], [("f", 1)] * 2, [("f_x4", 3)]]
+    assert sorted(found(5)) == [("f", 1), ("f_x4", 4)] and found(6) == [("f_x8", 6)]
+    assert [found(count) for count in (8, 9, 24)] == [[("f_x8", 8)], [("f_x8", 8)], [("f_x8", 8)] * 3]
+
+
+@given(st.integers(1, 60), st.lists(st.tuples(st.integers(2, 40), st.integers(1, 500)), min_size=1, max_size=4))
+def test_no_other_forms_take_fewer_cycles(waiting: int, sizes: list[tuple[int, int]]) -> None:
+    forms = (*(Form(f"f_{rows}", rows, cycles) for rows, cycles in sorted(sizes, reverse=True)), Form("f", 1, 60))
+    batch = Batch(forms)
+    waiting %= batch.rows
+    groups = batch.groups(waiting)
+    assert sum(group.count for group in groups) == waiting
+    assert all(0 < group.count <= group.form.rows for group in groups)
+
+    @cache
+    def least(left: int) -> int:
+        return min((form.cycles + least(left - form.rows) for form in forms), default=0) if left > 0 else 0
+
+    assert sum(group.form.cycles for group in groups) == least(waiting)
 
 
 def test_rows_are_joined_and_taken_apart() -> None:

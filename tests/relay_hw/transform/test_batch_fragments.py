@@ -12,7 +12,7 @@ from relay_hw.ir.expr import Function
 from relay_hw.runtime import CompileOptions, compile_model
 from relay_hw.runtime.compile import bind_params
 from relay_hw.transform import BatchFragments, InferType, OutlineFragments, ToANormalForm, simplify_pipeline
-from relay_hw.transform.batch_fragments import batched, forms_of
+from relay_hw.transform.batch_fragments import batched, forms_of, sizes
 from relay_hw.transform.fragments import FRAGMENT
 from tests.relay_hw import recurrent
 from tests.relay_hw.transform.reference import plain
@@ -56,13 +56,13 @@ def test_quantized_fragments_of_rows_have_forms(name: str) -> None:
     quantized = OutlineFragments()(quantized)
     new = BatchFragments(5)(quantized)
     forms = forms_of(new)
-    assert len(forms) == (2 if name == "treelstm" else 1)
+    assert [row.rows for row in forms] == ([5, 2] * (2 if name == "treelstm" else 1))
     parts = {"piece_0_0", "piece_0_1"} if name == "newton" else set[str]()
     assert set(new.functions) == {*quantized.functions, *parts, *(row.form for row in forms)}
     for row in forms:
-        assert (row.form, row.rows) == (f"{row.function}_x5", 5)
+        assert row.form == f"{row.function}_x{row.rows}"
         assert FRAGMENT in new[row.form].attrs
-        check_rows(new[row.function], 5)
+        check_rows(new[row.function], row.rows)
 
 
 @pytest.mark.parametrize(
@@ -150,9 +150,10 @@ def test_a_fragment_is_divided_around_its_rows(before: str, behind: str, parts: 
     rows = forms_of(new)
     names = {name for name in new.functions if name not in outlined.functions} - {row.form for row in rows}
     assert names == {f"piece_0_{part}" for part in range(parts)}
-    assert [row.function for row in rows] == [f"piece_0_{part}" if parts else "piece_0" for part in forms]
+    wanted = [f"piece_0_{part}" if parts else "piece_0" for part in forms]
+    assert [(row.function, row.rows) for row in rows] == [(name, count) for name in wanted for count in (4, 2)]
     for row in rows:
-        check_rows(new[row.function], 4)
+        check_rows(new[row.function], row.rows)
     x = np.random.default_rng(1).integers(-50, 50, (1, 8)).astype("int8")
     for k in (0, 1):
         assert plain(evaluated(new, x, k)) == plain(evaluated(mod, x, k))
@@ -181,6 +182,10 @@ def test_a_name_that_is_taken_and_a_second_time() -> None:
     assert [row.form for row in forms_of(new)] == ["piece_0_x2_"]
     assert forms_of(outlined) == ()
     assert BatchFragments(3)(new) is new
+
+
+def test_each_form_is_for_half_as_many_rows_as_the_one_before() -> None:
+    assert [sizes(most) for most in (2, 3, 5, 40)] == [[2], [3], [5, 2], [40, 20, 10]]
 
 
 def test_rows_must_be_two_at_least() -> None:

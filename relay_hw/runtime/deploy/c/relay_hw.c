@@ -228,12 +228,12 @@ int rhw_launch(rhw_context *c, uint32_t program) {
         if (d->put(d->self, R_BASE, p->base) || d->put(d->self, R_BYTES, p->window_bytes)) return lost(c);
         c->current = p;
     }
-    if (p->resident.count && !(c->held & p->keeps)) {
+    if (p->resident.count && !(c->held & p->needs)) {
         c->held &= ~p->resident_spoils;
         if (run_stream(c, p, p->resident)) return -1;
         c->held |= p->keeps;
     }
-    c->held &= ~p->spoils | p->keeps;
+    c->held &= ~p->spoils | p->needs;
     return run_stream(c, p, p->code);
 }
 

@@ -24,8 +24,9 @@ typedef struct { uint32_t offset, size, at; } rhw_section;
 typedef struct { uint32_t offset, count; } rhw_stream;
 
 /* A program in a window of its own at bus address `base`. `resident`: instructions that make constants stay on the
- * device, count 0 for none; `keeps`: the bit of the constants that they leave; `spoils`: bits of those that the program
- * overwrites; `resident_spoils`: of those that its resident stream overwrites. */
+ * device, count 0 for none; `needs`: the bit of the constants that they leave; `keeps`: that one, and bits of other
+ * programs' that are among them; `spoils`: bits of those that the program overwrites with others; `resident_spoils`: of
+ * those that its resident stream overwrites. */
 typedef struct {
     const char *file;
     uint8_t sha256[32];
@@ -33,7 +34,7 @@ typedef struct {
     const rhw_section *sections;
     uint32_t section_count;
     rhw_stream code, resident;
-    uint64_t keeps, spoils, resident_spoils;
+    uint64_t needs, keeps, spoils, resident_spoils;
 } rhw_program;
 
 /* An activation at the border of a program: bytes N.H.W.C with room behind pixels or rows. `planar`: the host has C.H.W. */

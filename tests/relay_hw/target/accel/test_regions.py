@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import reduce
-from operator import or_
 from typing import Any, cast
 
+import numpy as np
 import pytest
 
 from relay_hw.target.accel.regions import _settled
-from relay_hw.target.accel.residency import Footprints
+from relay_hw.target.accel.residency import NO_LOADS, Footprints
 from relay_hw.target.accel.steady import steady
 from scripts.measure_residency import compiled, inference, measured
 from tests.relay_hw.steady_networks import NETWORKS
@@ -76,8 +75,9 @@ def test_what_does_not_fit_streams_beside_what_stays() -> None:
     programs = {name: segment.program for name, segment in auto.segments.items()}
     assert not any(steady(footprints, programs, auto.calls.order).reloads)
     found = [footprints.of(program) for program in programs.values()]
-    assert any(one.code for one in found)
-    kept = [one.resident for one in found]
-    assert sum(entries.bit_count() for entries in kept) == reduce(or_, kept).bit_count() > auto.config.wgt_depth // 2
-    assert all(not one.code & reduce(or_, kept) for one in found)
+    assert any(one.code.entries.size for one in found)
+    kept = [one.resident or NO_LOADS for one in found]
+    entries = np.concatenate([one.entries for one in kept])
+    assert len(entries) == len(set(entries)) > auto.config.wgt_depth // 2
+    assert not any(one.code.spoils(other) for one in found for other in kept)
     assert inference(auto, dict(auto.segments)) < 0.7 * inference(off, dict(off.segments))
