@@ -10,10 +10,13 @@ from hypothesis import given
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.isa.state import element_bytes
 from relay_hw.accel.isa.stream import decode_instructions
+from relay_hw.target.accel.residency import NO_LOADS, Footprints
+from relay_hw.target.accel.steady import steady
 from relay_hw.tensorize import Plan
 from relay_hw.tensorize.commands import Buffer
 from relay_hw.tensorize.emit.draft import Draft
 from relay_hw.tensorize.packing import _filled, _Part, packings  # pyright: ignore[reportPrivateUsage]
+from relay_hw.tensorize.refine import Refiner
 from relay_hw.tensorize.schedule.resident import constant_depths, entries_of, total_entries
 from tests.targets import target_for
 
@@ -84,14 +87,33 @@ def test_regions_leave_what_stays_of_others_alone(kit: SimpleNamespace) -> None:
     found = list(packings(plans, launches, DEFAULT))
     assert found
     for drafts in found:
-        kept = {name: touched(draft, resident=True) for name, draft in drafts.items()}
+        kept = [touched(draft, resident=True) for draft in drafts.values()]
         for mem in MEMS:
-            everything = [entry for own in kept.values() for entry in own[mem]]
-            assert len(everything) == len(set(everything))
+            everything = {entry for own in kept for entry in own[mem]}
             for draft in drafts.values():
-                assert not touched(draft, resident=False)[mem] & set(everything)
+                assert not touched(draft, resident=False)[mem] & everything
         assert not touched(drafts["accel_3"], resident=False)[Mem.WGT], "what is launched most stays whole"
         total = sum(draft.cycles * launches[name] for name, draft in drafts.items())
         assert total < sum(plan.plain.cycles * launches[name] for name, plan in plans.items())
         programs = [plans[name].segment(draft).program for name, draft in drafts.items()]
         assert all(decode_instructions(program.resident.data or b"") for program in programs if program.resident)
+        footprints = Footprints(DEFAULT)
+        loads = [footprints.of(program).resident or NO_LOADS for program in programs]
+        assert not any(one.spoils(other) for one in loads for other in loads)
+
+
+def test_regions_with_equal_constants_have_them_in_one_place(kit: SimpleNamespace) -> None:
+    """Forms of a fragment: the same weights for 1, 8 and 24 rows."""
+    plans: dict[str, Plan] = {}
+    for rows in (1, 8, 24):
+        build = kit.Regions(3, DEFAULT)
+        function = build.function(build.rows(build.tensor(rows, 128), 256))
+        plans[f"accel_{rows}"] = Plan(function, DEFAULT, f"accel_{rows}", choose=Refiner(stays=True))
+    (drafts,) = packings(plans, dict.fromkeys(plans, 1), DEFAULT)
+    kept = [touched(draft, resident=True) for draft in drafts.values()]
+    for mem in (Mem.WGT, Mem.PRM):
+        assert kept[0][mem] and kept[0][mem] == kept[1][mem] == kept[2][mem]
+    footprints = Footprints(DEFAULT)
+    programs = {name: plans[name].segment(draft).program for name, draft in drafts.items()}
+    state = steady(footprints, programs, (*programs, *programs))
+    assert not any(state.reloads) and not any(footprints.of(one).code.entries.size for one in programs.values())

@@ -24,9 +24,8 @@ typedef struct { uint32_t offset, size, at; } rhw_section;
 typedef struct { uint32_t offset, count; } rhw_stream;
 
 /* A program in a window of its own at bus address `base`. `resident`: instructions that make constants stay on the
- * device, count 0 for none; `needs`: the bit of the constants that they leave; `keeps`: that one, and bits of other
- * programs' that are among them; `spoils`: bits of those that the program overwrites with others; `resident_spoils`: of
- * those that its resident stream overwrites. */
+ * device, count 0 for none; `needs`: the bit of these constants, `keeps`: also of others' that are among them;
+ * `spoils`: bits of those that the program overwrites; `resident_spoils`: that its resident stream overwrites. */
 typedef struct {
     const char *file;
     uint8_t sha256[32];
