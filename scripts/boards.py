@@ -37,12 +37,12 @@ FACTS, PAGE = ROOT / "docs" / "results" / "boards.json", ROOT / "docs" / "boards
 # The one of the way from a board to its results.
 SHOWN = "bitstream --board ulx3s-85f --config ecp5 --seeds 2 -o out"
 BITSTREAMS = (
-    "bitstream --part lfe5u-25f --config tiny -o out",
-    "bitstream --part lfe5u-25f --config tiny --clock 75 -o out",
+    "bitstream --part lfe5u-25f --config mini -o out",
+    "bitstream --part lfe5u-25f --config mini --clock 75 -o out",
     "bitstream --part lfe5u-45f --config tiny --clock 50 -o out",
     SHOWN,
     "bitstream --board ulx3s-85f --config ecp5w4 --clock 60 -o out",
-    "bitstream --board colorlight-i5 --config tiny -o out",
+    "bitstream --board colorlight-i5 --config mini -o out",
 )
 # 128 products with weights of 8 bits, twice as many with the same bytes of weights a cycle, and with twice as many.
 ARRAYS = ("ecp5", "ecp5w4", "ecp5x2")

@@ -180,7 +180,7 @@ BOARDS: Final = (
         reset_level=0,
         led_pin="user_led_n",
         high_pins=(),
-        fits=(Fit("tiny", 50, is_routed=True),),
+        fits=(Fit("mini", 50, is_routed=True),),
         link=HostLink.ETHERBONE,
         baud=0,
         sdram=_EM638325,

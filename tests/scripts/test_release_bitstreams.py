@@ -55,22 +55,22 @@ def _stubs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.mark.usefixtures("_stubs")
 def test_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A board whose tools are stubs: everything is there, hashed; what failed is missing, and said by the status."""
-    ok = {"tiny": True}
+    ok = {"mini": True}
     monkeypatch.setattr(
         netlist, "netlist_findings", lambda config, *_: [Finding("programs", ok[config.name], "none differs")]
     )
     out = tmp_path / "out"
     assert release.main(["-o", str(out), "--only", "colorlight", "--programs", "3"]) == 0
-    assert {path.name for path in out.iterdir()} == {"colorlight-i5-tiny.zip", "SHA256SUMS", "README.md"}
-    data = (out / "colorlight-i5-tiny.zip").read_bytes()
-    assert (out / "SHA256SUMS").read_text() == f"{hashlib.sha256(data).hexdigest()}  colorlight-i5-tiny.zip\n"
+    assert {path.name for path in out.iterdir()} == {"colorlight-i5-mini.zip", "SHA256SUMS", "README.md"}
+    data = (out / "colorlight-i5-mini.zip").read_bytes()
+    assert (out / "SHA256SUMS").read_text() == f"{hashlib.sha256(data).hexdigest()}  colorlight-i5-mini.zip\n"
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        assert set(archive.namelist()) == {"colorlight-i5-tiny.bit", "soc.json", "report.json"}
+        assert set(archive.namelist()) == {"colorlight-i5-mini.bit", "soc.json", "report.json"}
         assert json.loads(archive.read("report.json"))["netlist"]["programs"] == 3
     assert release.main(["-o", str(out), "--only", "colorlight", "--programs", "3"]) == 0
-    assert (out / "colorlight-i5-tiny.zip").read_bytes() == data
+    assert (out / "colorlight-i5-mini.zip").read_bytes() == data
     # What others have put there stays.
     (out / "holiday.zip").write_bytes(b"PK")
-    ok["tiny"] = False
+    ok["mini"] = False
     assert release.main(["-o", str(out), "--only", "colorlight", "--programs", "3"]) == 1
     assert {path.name for path in out.iterdir()} == {"SHA256SUMS", "README.md", "holiday.zip"}

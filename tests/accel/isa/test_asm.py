@@ -60,7 +60,7 @@ def data_of(statements: str) -> bytes:
             "section of kind program must be declared once, not twice",
         ),
         (".section p program 0x40\n.data i8 1", "data must follow a .section of another kind than program"),
-        (".config nope", ".config without sizes must name one of default, ecp5, ecp5w4, ecp5x2, tiny, "),
+        (".config nope", ".config without sizes must name one of default, ecp5, ecp5w4, ecp5x2, mini, tiny, "),
         (".config ../configs/tiny.json", ".config without sizes must name one of default, ecp5, "),
         (".config", ".config must be followed by a name, and by a hash or sizes where it is not at hand"),
         (".window wide", "window must be an integer, not wide"),

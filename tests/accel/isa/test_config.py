@@ -114,7 +114,7 @@ def test_files(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(ConfigError, match=r"configuration file .*mine\.json must be JSON"):
         load_config(path)
-    names = "default, ecp5, ecp5w4, ecp5x2, tiny, w4, wide"
+    names = "default, ecp5, ecp5w4, ecp5x2, mini, tiny, w4, wide"
     with pytest.raises(ConfigError, match=rf"must be one of {names}, a JSON file, not nope"):
         load_config("nope")
     with pytest.raises(ConfigError, match="must be one of"):

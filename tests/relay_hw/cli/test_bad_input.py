@@ -109,7 +109,7 @@ def test_missing_calibration(shared: Path, tmp_path: Path, capsys: Captured) -> 
 @pytest.mark.parametrize(
     ("option", "value", "sentence"),
     [
-        ("--config", "huge", "configuration must be one of default, ecp5, ecp5w4, ecp5x2, tiny, w4, wide"),
+        ("--config", "huge", "configuration must be one of default, ecp5, ecp5w4, ecp5x2, mini, tiny, w4, wide"),
         ("--quantize", "int3", "strategy must be one of int8,"),
         ("--config", "none.json", "not none.json"),
     ],

@@ -32,7 +32,7 @@ DIVISOR = 4
 
 @pytest.mark.parametrize(
     ("name", "config"),
-    [("ulx3s-85f", "tiny"), pytest.param("ulx3s-85f", "ecp5", marks=pytest.mark.long), ("colorlight-i5", "tiny")],
+    [("ulx3s-85f", "tiny"), pytest.param("ulx3s-85f", "ecp5", marks=pytest.mark.long), ("colorlight-i5", "mini")],
 )
 def test_the_mnist_network_on_the_whole_system(
     name: str, config: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
