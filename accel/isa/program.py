@@ -6,7 +6,6 @@ The instructions are kept as the bytes of the program section, so there is one c
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -180,20 +179,6 @@ class Program:
         if kind not in STREAMS or found is None:
             raise ProgramError(f"stream must be one that the program has, not {kind.value}")
         return found
-
-    def resident_hash(self) -> str | None:
-        """SHA-256 of the resident stream and of all data that it could load; None without one.
-
-        Programs with equal ones leave the scratchpads alike: the stream is launched once for all of them.
-        """
-        if self.resident is None:
-            return None
-        kinds = (SectionKind.RESIDENT, SectionKind.UOPS, SectionKind.WEIGHTS, SectionKind.CONSTANTS)
-        digest = hashlib.sha256()
-        for section in self.sections:
-            if section.kind in kinds:
-                digest.update(f"{section.offset} {section.size};".encode() + (section.data or b""))
-        return digest.hexdigest()
 
     @property
     def count(self) -> int:
