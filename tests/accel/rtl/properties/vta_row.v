@@ -47,4 +47,9 @@
     p6: assert (!f_stopped || (!acc_re_o && !acc_we_o && !give_o && idle_o));
   end
 
+  // P7 Behind a reset no entry that was read before it is at work.
+  reg f_fresh = 1'b0;
+  always @(posedge clk_i) f_fresh <= !rst_ni;
+  always @* if (f_started) p7: assert (!f_fresh || (loads == 3'd0 && valid == 3'd0));
+
   always @* if (f_started && rst_ni) c1: cover (read[1] && f_open && f_set == 16'd5 && acc_raddr_o == 16'd7);

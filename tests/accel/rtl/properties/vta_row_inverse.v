@@ -70,6 +70,12 @@
     p2_begin: assert (f_trials != 0 || (r_q == 0 && rm_q == 0 && f_rrm == 0 && rem_q == (softmax_i ? 36'h7fff : 36'h3fff)));
   end
 
+  // P4 What a norm squares to take it off is the size of the sum that it took, whatever its sign.
+  reg f_taken_now = 1'b0;
+  reg signed [23:0] f_sum;
+  always @(posedge clk_i) {f_taken_now, f_sum} <= {load_i, sum_i[22], sum_i};
+  always @* if (f_taken_now) p4: assert ({1'b0, s_q} == (f_sum < 0 ? -f_sum : f_sum) && s_bits_q == s_q);
+
   always @* if (f_here) begin
     c1: cover (step_q == 6'd47 && !softmax_i && r_q[15:0] == 16'hb504);
     c2: cover (step_q == 6'd41 && softmax_i && r_q == 17'h10001 && left_q == 6'd20);

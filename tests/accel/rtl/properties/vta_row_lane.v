@@ -1,18 +1,17 @@
 // induction 6 slow
 // cover 20
-// abstract: wire signed [17:0] b_square = b_u_q * b_u_q; => wire signed [17:0] b_square = $anyseq;
-// abstract: wire signed [24:0] times = c_u_q * columns; => wire signed [24:0] times = $anyseq;
-// abstract: m_q       <= c_x_q * inverse; => m_q <= $anyseq;
-// abstract: scaled_q  <= z_q * gain_q; => scaled_q <= $anyseq;
+// abstract: b_square = b_u_q * b_u_q; => b_square = $anyseq;
+// abstract: times = c_u_q * columns; => times = $anyseq;
+// abstract: <= c_x_q * inverse; => <= $anyseq;
+// abstract: <= z_q * gain_q; => <= $anyseq;
 
-  // A lane that moves, with an instruction and a row that hold; its products are any numbers of their sizes, so that
+  // A lane that has moved for a while, with an instruction and a row that hold; its products are any numbers of their sizes, so that
   // rounding, shifts and clips are proven apart from the multipliers.
   localparam F_W = 72;
   wire [101:0] f_holds = {softmax_i, inp_zero_i, columns_i, shift_i, half_i, zero_point_i, c_drop_i, c_down_i, c_top_i, b_top_i};
   reg [101:0] f_held;
   always @(posedge clk_i) f_held <= f_holds;
   always @* begin
-    assume (en_i);
     assume (!f_started || f_holds == f_held);
     // what vta_row and vta_row_inverse give
     assume (shift_i <= 35 && half_i == (36'd1 << shift_i) >> 1 && (!softmax_i || shift_i == 0) && c_drop_i <= 14);
@@ -22,7 +21,7 @@
     assume (scaled_q > -34'sh1_0000_0000 && scaled_q <= 34'sh1_0000_0000);
   end
   reg [4:0] f_age = 5'd0;
-  always @(posedge clk_i) if (f_age != 5'd31) f_age <= f_age + 5'd1;
+  always @(posedge clk_i) f_age <= !en_i ? 5'd0 : (f_age != 5'd31) ? f_age + 5'd1 : f_age;
 
   // v over two to the power of n, to the nearest number, halves up
   function signed [F_W-1:0] f_rounded;
@@ -101,6 +100,13 @@
     // P7 An entry is looked up by the distance from the row's maximum.
     p7: assert (b_dist_o == f_dist_b && c_dist_o == f_dist_c);
   end
+
+  // P8 A lane that does not move gives what it gave.
+  reg f_rests = 1'b0;
+  reg [59:0] f_given;
+  wire [59:0] f_gives = {b_dist_o, b_value_o, b_part_o, c_dist_o, byte_o};
+  always @(posedge clk_i) {f_rests, f_given} <= {!en_i, f_gives};
+  always @* if (f_started) p8: assert (!f_rests || f_gives == f_given);
 
   always @* if (f_started && f_age >= 16) begin
     c1: cover (!softmax_i && byte_o == 8'd77 && shift_i == 9 && z_q < 0);

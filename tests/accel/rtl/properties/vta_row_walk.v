@@ -87,6 +87,12 @@
     p6_none: assert (active_o || (!first_o && !ninth_o && !last_o && read_o == 3'd0));
   end
 
+  // P7 Between instructions nothing moves: what is named stays.
+  reg f_rests = 1'b0;
+  reg [31:0] f_named;
+  always @(posedge clk_i) {f_rests, f_named} <= {!start_i && !active_o, raddr_o, row_o};
+  always @* if (f_started) p7: assert (!f_rests || {raddr_o, row_o} == f_named);
+
   always @* if (f_started && rst_ni) begin
     c1: cover (f_walks && ninth_o && f_round == 1 && f_rows == 1);
     c2: cover (f_walks && read_o[1] && f_entry == 2 && raddr_o == 16'd3);
