@@ -30,8 +30,9 @@ from tests.mutants.launches import again, by_watchdog, interrupted, registers, s
 from tests.mutants.meetings import clashes, cut, holds, meetings, overflows, stuck
 from tests.mutants.refused import answered, behind_padding, beyond, broken, fetched, outside, queued, waiting
 from tests.mutants.roundings import roundings
+from tests.mutants.rows import meets_rows, row_numbers
 from tests.mutants.stimuli import BUSY, STANDARD, Expected, Trial, expect, in_order, refusal, stalled
-from tests.mutants.words import bits, ends
+from tests.mutants.words import bits, ends, fields
 
 # A processor's seconds of a mutant's trials, after which it counts as one that hangs.
 PATIENCE = 150
@@ -76,6 +77,7 @@ def trials(name: str) -> dict[str, Trial]:
     found["meetings"] = meetings(config)
     found["cut"] = cut(config)
     found["clashes"] = clashes(config)
+    found["meets rows"] = meets_rows(config)
     found["holds"] = in_order(holds(config), STANDARD)
     found["beyond"] = in_order(list(filter(None, (beyond(config, seed) for seed in range(40)))), STANDARD)
     found["queued"] = in_order(queued(config), STANDARD)
@@ -88,6 +90,7 @@ def trials(name: str) -> dict[str, Trial]:
     found["timed programs"] = in_order(timed(range(6), STANDARD), STANDARD)
     found |= {answer.name: answered(config, other, answer, answer, 5) for answer in Answer}
     found["roundings"] = in_order(roundings(config), STANDARD)
+    found["row numbers"] = in_order(row_numbers(config), STANDARD)
     found["chains"] = in_order(chains(config), STANDARD)
     found["silent"] = silent(case, 4)
     for order in WriteOrder:
@@ -100,6 +103,7 @@ def trials(name: str) -> dict[str, Trial]:
     found |= {f"more {answer.name}": answered(config, other, answer, 9 + answer, 24) for answer in Answer}
     found["ends"] = in_order(ends(config), STANDARD)
     found["bits"] = in_order(bits(config), STANDARD)
+    found["fields"] = in_order(fields(config), STANDARD)
     found["overflows"] = overflows(config)
     found["more resets"] = interrupted(config, other, 11, by_pin=True)
     found["more aborts"] = interrupted(config, other, 12, by_pin=False)

@@ -1,4 +1,4 @@
-"""Programs of one instruction: each bit of its word changed, its last entry at the end of a memory or behind it."""
+"""Programs of one instruction: each bit of its word changed or alone in its field, its last entry at a memory's end."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from relay_hw.accel.isa.config import TAPS, AccelConfig
 from relay_hw.accel.isa.errors import EncodeError, Fault
 from relay_hw.accel.isa.program import Program, Section, SectionKind, WindowPlan
 from relay_hw.accel.isa.records import encode_uops
-from relay_hw.accel.isa.rules import check_instruction
-from relay_hw.accel.isa.spec import BY_OP, Dst, Form, GemmMode, Mem, Op, decode
+from relay_hw.accel.isa.rules import check_instruction, row_coefficients, row_entries
+from relay_hw.accel.isa.spec import BY_OP, Dst, Form, GemmMode, Mem, Op, RowKind, decode
 from relay_hw.accel.isa.stream import Instr, complete
 from tests.mutants.stimuli import STANDARD, Expected, expect, refusal
 
@@ -72,6 +72,9 @@ def bases(config: AccelConfig) -> list[Instr]:
     found += [(Op.REQUANT, {**loops, "form": form, "dst": dst, "acc_in": 1, "dst_in": part.get(dst, 1),
                             "dst_out": 8 * part.get(dst, 1), "clip_lo": -9, "clip_hi": 9})
               for form in Form for dst in Dst]  # fmt: skip
+    if config.cof_depth:
+        found += [(Op.ROW, {"kind": kind, "rows": 2, "columns": 5, "row_step": 2, "entry_step": 1, "shift": 9})
+                  for kind in reversed(RowKind)]  # fmt: skip
     return [*found, (Op.FINISH, {})]
 
 
@@ -88,6 +91,8 @@ def size(word: int) -> int:
         row, v = decode(word)
     except EncodeError:
         return 0
+    if row.op is Op.ROW:
+        return v["rows"] * v["columns"]
     loops = v.get("iter_out", 1) * v.get("iter_in", 1) * max(1, v.get("uop_end", 1) - v.get("uop_begin", 0))
     rows = v.get("y_pad_0", 0) + v.get("y", 1) + v.get("y_pad_1", 0)
     runs = v.get("x_pad_0", 0) + v.get("x", 1) + v.get("x_pad_1", 0)
@@ -126,9 +131,23 @@ def bits(config: AccelConfig) -> list[Expected]:
     return _cases(config, changed)
 
 
+def fields(config: AccelConfig) -> list[Expected]:
+    """The first instruction of each operation with one bit of a field alone, or none, but for tokens to wait for."""
+    changed, seen = dict[int, None](), set[Op]()
+    for op, values in bases(config):
+        if op in seen:
+            continue
+        seen.add(op)
+        word = encoded((op, values))
+        for field in (field for field in BY_OP[op].layout.fields if field.name not in ("opcode", "wait")):
+            others = word & ~((1 << field.width) - 1 << field.lo)
+            changed |= dict.fromkeys([others, *(others | 1 << field.lo + bit for bit in range(field.width))])
+    return _cases(config, changed)
+
+
 def ends(config: AccelConfig) -> list[Expected]:
     """Instructions whose last entry lies at the end of its memory, or behind it."""
-    instrs = [*_ends_of_lines(config), *_ends_of_gemm(config), *_ends_of_requant(config)]
+    instrs = [*_ends_of_lines(config), *_ends_of_gemm(config), *_ends_of_requant(config), *_ends_of_row(config)]
     return _cases(config, dict.fromkeys(map(encoded, instrs)))
 
 
@@ -174,3 +193,17 @@ def _ends_of_requant(config: AccelConfig) -> Iterator[Instr]:
         for name, end in places.items():
             for less, steps in product(dict.fromkeys((0, 1, 2, part, 2 * part)), ({}, inner, outer)):
                 yield Op.REQUANT, {"form": form, "dst": dst, f"{name}_base": end - less, "clip_hi": 5, **steps}
+
+
+def _ends_of_row(config: AccelConfig) -> Iterator[Instr]:
+    """ROW near the end of each memory, in one entry, with another one of the row, with another row."""
+    if not config.cof_depth:
+        return
+    block = config.block_out
+    sizes = product((1, block, block + 1, 2 * block), (1, 2), ((1, 1), (2, 1), (1, 2)))
+    for kind, (columns, rows, (row_step, entry_step)) in product(RowKind, sizes):
+        values = {"kind": kind, "columns": columns, "rows": rows, "row_step": row_step, "entry_step": entry_step}
+        last = (rows - 1) * row_step + (row_entries(config, columns) - 1) * entry_step
+        for less in (0, 1):
+            yield Op.ROW, {**values, "acc_base": config.acc_depth - last - less}
+            yield Op.ROW, {**values, "cof_base": config.cof_depth - row_coefficients(config, values) + 1 - less}
