@@ -3,8 +3,8 @@
 In: what yosys writes of two forms of a module, as text with a map of names. Out: a binary file with one output, which
 is high in a cycle in which an output of the two differs, if all that is assumed of the first held until then.
 
-The first cycle, in which a module is reset, does not count. Both get the same inputs. Registers begin with what yosys
-says, or with anything; those of both that have a name in common begin alike.
+The first cycle, in which a module is reset (`rst_ni` is low), does not count. Both get the same inputs. Registers begin
+with what yosys says, or with anything; those of both that have a name in common begin alike.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from pathlib import Path
 COUNTS = "counts_"
 # A signal's name and the number of its bit.
 Bit = tuple[str, int]
+# What is low in the first cycle of every run.
+RESET: Bit = ("rst_ni", 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,9 @@ def miter(first: Circuit, second: Circuit) -> bytes:
     graph = _Graph()
     runs = graph.node()
     graph.registers.append((runs, 1))
-    ports = {name: graph.node() for name in first.inputs | second.inputs}
+    inputs = {name: graph.node() for name in first.inputs | second.inputs}
+    # Not as an assumption, which does not tell what the registers are from the second cycle on.
+    ports = {name: graph.both(runs, node) if name == RESET else node for name, node in inputs.items()}
     named = {name: register for register in first.registers for name in register.names}
     free: dict[Register, int] = {}
 
@@ -167,7 +171,7 @@ def miter(first: Circuit, second: Circuit) -> bytes:
     sides = [_Side(graph, circuit, ports) for circuit in (first, second)]
     for side in sides:
         side.add(runs, begins)
-    graph.inputs += [*ports.values(), *free.values()]
+    graph.inputs += [*inputs.values(), *free.values()]
     one, other = sides
     wrong, holds = 0, 1
     for name, literal in second.outputs.items():

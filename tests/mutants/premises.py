@@ -39,7 +39,10 @@ PREMISES = {
         Premise("y_i != 16'd0", "vta_decode P3: counts of a transfer begin at 1"),
         Premise("y_i != 16'd1 || all_beats_i == row_beats_i", "vta_dispatch: all beats are y times those of a row"),
     ),
-    "vta_exec": (Premise("stop_i[0] == stop_i[1]", "vta_stop P2: bits of stop_o are registers of one signal"),),
+    "vta_exec": (
+        Premise("stop_i[0] == stop_i[1]", "vta_stop P2: bits of stop_o are registers of one signal"),
+        Premise("COF_DEPTH == 0 || stop_i[2] == stop_i[1]", "vta_stop P2: so is ROW's, where there is a row unit"),
+    ),
     "vta_fetch": (
         # Where there is a request: the room is 128 beats on a bus of 64 bits, the margin lies between -32 and 127.
         Premise(
@@ -96,6 +99,8 @@ SCENES = {
     "vta_core": (Scene("vta_core", ()),),
     "vta_exec": (Scene("vta_exec", ()),),
     "vta_fetch": (Scene("vta_fetch", ()),),
+    # LOAD does not look at all of its opcode.
+    "vta_front": (Scene("vta_core", ("vta_front", "vta_read_side", "vta_load")),),
     "vta_load": (
         Scene("vta_load", ("vta_dma_walk",)),
         Scene("vta_load", ("vta_dma_walk", "vta_load_data", "vta_load_place")),

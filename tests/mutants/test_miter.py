@@ -31,6 +31,18 @@ PLAIN, ALWAYS = form(SHOWN), form(SHOWN, "1'b1")
 ASSUMED = form(f"{SHOWN} always @* assume (en_i);")
 COUNTED = form(f"{SHOWN} assign counts_y_o = en_q;", ports=", output counts_y_o")
 TURNED = form(SHOWN, data="!d_q")
+# What is set was loaded before, if both were clear at some time.
+BORN = """module m (input clk_i, input {reset}, input en_i, input d_i, output y_o);
+  reg d_q, en_q;
+  always @(posedge clk_i)
+    if (!{reset}) {{d_q, en_q}} <= 2'd0;
+    else begin
+      en_q <= en_q || en_i;
+      if (en_i) d_q <= d_i;
+    end
+  assign y_o = {shown};
+endmodule
+"""
 
 
 @pytest.mark.parametrize(
@@ -44,8 +56,15 @@ TURNED = form(SHOWN, data="!d_q")
         (COUNTED, TURNED, False),
         (TURNED, TURNED, True),
         (TURNED, form("assign y_o = !d_q;", data="!d_q"), False),
+        *(
+            (*(BORN.format(reset=reset, shown=shown) for shown in ("d_q", "d_q && en_q")), reset == "rst_ni")
+            for reset in ("rst_ni", "any_i")
+        ),
     ],
-    ids=["same", "enable", "not read", "assumed", "counts", "counts and differs", "begin alike", "begin with anything"],
+    ids=[
+        *("same", "enable", "not read", "assumed", "counts", "counts and differs", "begin alike"),
+        *("begin with anything", "begin in reset", "begin outside of it"),
+    ],
 )
 def test_pairs(tmp_path: Path, gold: str, gate: str, is_equal: bool) -> None:
     steps = []
