@@ -88,6 +88,7 @@ CARES = {
     "vta_load": (Care("range_index_o", "range_fault_o && !past_range_fault_o", _FIRST),),
     "vta_load_data": tuple(Care(output, "|we_o", _WRITTEN) for output in ("be_o", "waddr_o", "wdata_o")),
     "vta_output_walk": (Care("fault_o", "!stop_i", _STOPPED),),
+    "vta_requant_lane": (Care("result_d_o", "en_i[7]", "vta_output: tables are looked up for a slot in stage 7"),),
     "vta_store": (Care("range_index_o", "range_fault_o && !past_range_fault_o", _FIRST),),
 }
 # Modules of which less than all must be seen, or is too much: scenes to try, the smallest first.
