@@ -15,11 +15,11 @@ from tests.mutants.suite import run
 FOUND = (
     "vta_count condition any_q: (!one_o) => one_o",
     "vta_count reset any_q: 1'b0 => any_q",
-    "vta_sems slice many[s]: count[7:1] => count[6:0]",
-    "vta_sems operand overflow_q: (|(given_0_q & over)) => (&(given_0_q & over))",
+    "vta_sems slice given_2: give_i[2] => give_i[1]",
+    "vta_sems operand overflow_q: given_3_q => given_4_q",
     "vta_fault condition code: (!open_q) => (!(!open_q))",
     "vta_fault reset stop_q: 1'b0 => stop_q",
-    "vta_csr condition stopped: (!fault_stop_i) => fault_stop_i",
+    "vta_csr condition stop: (fault_stop_i || abort_q) => abort_q",
     "vta_csr state written_q[4]: 1'b1 => written_q[4]",
 )
 

@@ -47,9 +47,21 @@
     p6: assert (!f_stopped || (!acc_re_o && !acc_we_o && !give_o && idle_o));
   end
 
-  // P7 Behind a reset no entry that was read before it is at work.
-  reg f_fresh = 1'b0;
-  always @(posedge clk_i) f_fresh <= !rst_ni;
-  always @* if (f_started) p7: assert (!f_fresh || (loads == 3'd0 && valid == 3'd0));
+  // P7 An entry is taken over in the second cycle behind its read, and its quarters are at work in the four cycles behind
+  //   that, of each stage its own; none is that was read before a reset.
+  reg [17:0] f_reads = 18'd0;
+  always @(posedge clk_i) f_reads <= rst_ni ? {f_reads[14:0], read} : 18'd0;
+  wire [17:0] f_behind;
+  genvar f_s;
+  generate
+    for (f_s = 0; f_s < 3; f_s = f_s + 1) begin : g_f_stream
+      assign {f_behind[15+f_s], f_behind[12+f_s], f_behind[9+f_s], f_behind[6+f_s], f_behind[3+f_s], f_behind[f_s]} =
+          g_stream[f_s].behind_q;
+    end
+  endgenerate
+  always @* if (f_started) begin
+    p7: assert (loads == f_reads[5:3] && valid == (f_reads[8:6] | f_reads[11:9] | f_reads[14:12] | f_reads[17:15]));
+    p7_behind: assert (f_behind == f_reads);
+  end
 
   always @* if (f_started && rst_ni) c1: cover (read[1] && f_open && f_set == 16'd5 && acc_raddr_o == 16'd7);

@@ -76,6 +76,12 @@
   always @(posedge clk_i) {f_taken_now, f_sum} <= {load_i, sum_i[22], sum_i};
   always @* if (f_taken_now) p4: assert ({1'b0, s_q} == (f_sum < 0 ? -f_sum : f_sum) && s_bits_q == s_q);
 
+  // P5 r stays from its last digit on, until the next load.
+  reg f_over = 1'b0;
+  reg [16:0] f_r;
+  always @(posedge clk_i) {f_over, f_r} <= {f_loaded && !load_i && step_q > (softmax_i ? 6'd24 : 6'd46), r_q};
+  always @* if (f_here) p5: assert (!f_over || r_q == f_r);
+
   always @* if (f_here) begin
     c1: cover (step_q == 6'd47 && !softmax_i && r_q[15:0] == 16'hb504);
     c2: cover (step_q == 6'd41 && softmax_i && r_q == 17'h10001 && left_q == 6'd20);
