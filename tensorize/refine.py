@@ -33,6 +33,7 @@ from relay_hw.tensorize.tiles.choose import short_list
 from relay_hw.tensorize.tiles.im2col import shapes_of
 from relay_hw.tensorize.tiles.operands import WeightForm, weight_form
 from relay_hw.tensorize.tiles.sizes import ConvTile, Tile
+from relay_hw.tensorize.tiles.tile_cost import Constants
 from relay_hw.tensorize.tiles.tile_space import Choice
 
 # Steps that are written for one layer in all, beside those of its cheapest tile.
@@ -50,13 +51,10 @@ class Timed:
 
 
 class Refiner:
-    """Chooses tiles; equal convolutions are looked at once.
+    """Chooses tiles for constants in this place; equal convolutions are looked at once."""
 
-    `stays`: as they are best where a launch finds all constants in the scratchpads.
-    """
-
-    def __init__(self, stays: bool = False) -> None:
-        self._stays = stays
+    def __init__(self, constants: Constants = Constants.LOADED) -> None:
+        self._constants = constants
         self._known: dict[tuple[object, ...], tuple[Timed, ...]] = {}
 
     def __call__(self, kernel: KernelSpec, config: Target) -> Tile:
@@ -70,7 +68,7 @@ class Refiner:
         """Tiles that were looked at, the fastest first; none where none finds places for its buffers."""
         key = (*shapes_of(kernel, config), config)
         if key not in self._known:
-            self._known[key] = tuple(sorted(_timed(kernel, config, self._stays), key=lambda timed: timed.cycles))
+            self._known[key] = tuple(sorted(_timed(kernel, config, self._constants), key=lambda timed: timed.cycles))
         return self._known[key]
 
     def reason(self, kernel: KernelSpec, tile: Tile, config: Target) -> str:
@@ -95,13 +93,13 @@ def explain(found: Sequence[tuple[Choice, int]]) -> str:
     return f"{text}; best of {count} timed, next {slower / cycles - 1:+.1%}: {other.tile}"
 
 
-def _timed(kernel: ConvKernel, config: Target, stays: bool) -> Iterator[Timed]:
+def _timed(kernel: ConvKernel, config: Target, constants: Constants) -> Iterator[Timed]:
     blank, left = without_weights(kernel, config), STEP_LIMIT
-    for number, choice in enumerate(short_list(shapes_of(kernel, config), config, stays)):
+    for number, choice in enumerate(short_list(shapes_of(kernel, config), config, constants)):
         if number and choice.cost.steps > left:
             continue
         left -= choice.cost.steps if number else 0
-        cycles = layer_cycles(blank, choice.tile, config, stays)
+        cycles = layer_cycles(blank, choice.tile, config, constants is not Constants.LOADED)
         if cycles is not None:
             yield Timed(choice, cycles)
 

@@ -13,7 +13,7 @@ from relay_hw.errors import TensorizeError
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.geometry import ConvShape, PoolShape, granule_blocks
 from relay_hw.tensorize.tiles.sizes import AddTile, ConvTile, PoolTile, pool_entries, pool_patch
-from relay_hw.tensorize.tiles.tile_cost import add_cost, pool_cost
+from relay_hw.tensorize.tiles.tile_cost import Constants, add_cost, pool_cost
 from relay_hw.tensorize.tiles.tile_space import EXTENT_LIMIT, PAD_LIMIT, SHORT_LIST, Choice, chunk_sizes, counts, ranked
 
 
@@ -31,9 +31,11 @@ def best_conv(shapes: Sequence[ConvShape], config: AccelConfig) -> Choice | None
     return next(iter(short_list(shapes, config)), None)
 
 
-def short_list(shapes: Sequence[ConvShape], config: AccelConfig, stays: bool = False) -> tuple[Choice, ...]:
-    """The legal tiles of least estimated time of all shapes, the cheapest first. `stays`: constants are on the chip."""
-    found = [choice for shape in shapes for choice in ranked(shape, config, stays)]
+def short_list(
+    shapes: Sequence[ConvShape], config: AccelConfig, constants: Constants = Constants.LOADED
+) -> tuple[Choice, ...]:
+    """The legal tiles of least estimated time of all shapes, the cheapest first."""
+    found = [choice for shape in shapes for choice in ranked(shape, config, constants)]
     return tuple(sorted(found, key=lambda choice: choice.cycles)[:SHORT_LIST])
 
 

@@ -6,6 +6,7 @@ In: shapes and tiles. Out: `Cost`: cycles of each unit if it never waited, and t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES, UOP_BYTES, AccelConfig
 from relay_hw.accel.isa.program import align
@@ -41,6 +42,14 @@ TURN_LOSS = 30
 START_CYCLES, END_CYCLES = 30, 30
 # A bus that is busy all the time costs one part in this many: loads cannot always be where they are needed.
 BUS_LOSS = 10
+
+
+class Constants(Enum):
+    """Where a launch finds a layer's constants: SHARED stay in an order that does not depend on the tile."""
+
+    LOADED = "loaded in the launch"
+    STAY = "in the scratchpads"
+    SHARED = "in the scratchpads, together with other programs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +107,16 @@ def store_cycles(config: Target, rows: int, cols: int, run_bytes: int, grid: Gri
     return run_cycles(config, rows * cols * run_bytes, config.writes)
 
 
-def conv_cost(shape: ConvShape, tile: ConvTile, use: ConvUse, config: Target, stays: bool = False) -> Cost:
+def conv_cost(
+    shape: ConvShape, tile: ConvTile, use: ConvUse, config: Target, constants: Constants = Constants.LOADED
+) -> Cost:
     """Time of a convolution under `tile`: the array waits for the first step's loads, then the slowest unit counts.
-
-    `stays`: its constants are in the scratchpads.
 
     The loops have four kinds of turns: the first tile of pixels loads weights, the first groups load input, and what
     is kept is not loaded again.
     """
     entries, trips, kept = use.entries, use.trips, use.kept
+    stays = constants is not Constants.LOADED
     patch, stored = _conv_patch_cycles(shape, tile, config), _conv_stored(shape, tile, config)
     chunk = 0 if stays else run_cycles(config, shape.form.stored_bytes(entries.wgt, config), config.reads)
     inputs, weights = trips.chunks * patch, trips.chunks * trips.steps * chunk // trips.sets

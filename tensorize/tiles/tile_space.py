@@ -15,7 +15,7 @@ from relay_hw.tensorize.commands import LOOP_LIMIT
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.geometry import ConvShape, granule_blocks
 from relay_hw.tensorize.tiles.sizes import ConvTile, ConvUse, conv_entries, conv_patch, conv_use
-from relay_hw.tensorize.tiles.tile_cost import Cost, conv_cost
+from relay_hw.tensorize.tiles.tile_cost import Constants, Cost, conv_cost
 
 # Tiles that are worth a closer look.
 SHORT_LIST = 16
@@ -41,24 +41,22 @@ class Choice:
 
 
 @lru_cache(maxsize=256)
-def ranked(shape: ConvShape, config: Target, stays: bool = False) -> tuple[Choice, ...]:
-    """The legal tiles of least estimated time, the cheapest first. Equal layers are searched once.
-
-    `stays`: constants are in the scratchpads.
-    """
-    return tuple(nsmallest(SHORT_LIST, _choices(shape, config, stays), key=_rank))
+def ranked(shape: ConvShape, config: Target, constants: Constants = Constants.LOADED) -> tuple[Choice, ...]:
+    """The legal tiles of least estimated time, the cheapest first. Equal layers are searched once."""
+    return tuple(nsmallest(SHORT_LIST, _choices(shape, config, constants), key=_rank))
 
 
 def all_ranked(shapes: Sequence[ConvShape], config: Target) -> tuple[Choice, ...]:
     """All legal tiles of all shapes, the cheapest first."""
-    return tuple(sorted((choice for shape in shapes for choice in _choices(shape, config)), key=_rank))
+    found = (choice for shape in shapes for choice in _choices(shape, config, Constants.LOADED))
+    return tuple(sorted(found, key=_rank))
 
 
-def _choices(shape: ConvShape, config: Target, stays: bool = False) -> Iterator[Choice]:
+def _choices(shape: ConvShape, config: Target, constants: Constants) -> Iterator[Choice]:
     for tile, use in conv_tiles(shape, config):
-        # Sums that are not cut take their weights in one order, whatever the tile: programs share what stays.
-        if not stays or tile.in_blocks == shape.in_blocks:
-            yield Choice(tile, conv_cost(shape, tile, use, config, stays))
+        # Sums that are not cut take their weights in one order.
+        if constants is not Constants.SHARED or tile.in_blocks == shape.in_blocks:
+            yield Choice(tile, conv_cost(shape, tile, use, config, constants))
 
 
 def _rank(choice: Choice) -> tuple[int, ...]:

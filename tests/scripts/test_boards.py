@@ -66,7 +66,7 @@ def report(mhz: float) -> dict[str, Any]:
 
 def test_rows() -> None:
     command = boards.BITSTREAMS[0]
-    row = "| lfe5u-25f, `tiny` | 16 | 25 MHz | 31.2 MHz | 12,000 (50 %) | 6,000 | 7 (25 %) | 28 (50 %) |"
+    row = "| lfe5u-25f, `mini` | 16 | 25 MHz | 31.2 MHz | 12,000 (50 %) | 6,000 | 7 (25 %) | 28 (50 %) |"
     assert row in boards.page(PAGE, {command: report(31.23)})
     two = report(31.23)
     two["clocks"] = {"rx": {"mhz": 142.07, "asked_mhz": 125.0}} | two["clocks"]

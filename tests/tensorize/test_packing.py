@@ -18,6 +18,7 @@ from relay_hw.tensorize.emit.draft import Draft
 from relay_hw.tensorize.packing import _filled, _Part, packings  # pyright: ignore[reportPrivateUsage]
 from relay_hw.tensorize.refine import Refiner
 from relay_hw.tensorize.schedule.resident import constant_depths, entries_of, total_entries
+from relay_hw.tensorize.tiles.tile_cost import Constants
 from tests.targets import target_for
 
 DEFAULT = target_for("default")
@@ -108,7 +109,7 @@ def test_regions_with_equal_constants_have_them_in_one_place(kit: SimpleNamespac
     for rows in (1, 8, 24):
         build = kit.Regions(3, DEFAULT)
         function = build.function(build.rows(build.tensor(rows, 128), 256))
-        plans[f"accel_{rows}"] = Plan(function, DEFAULT, f"accel_{rows}", choose=Refiner(stays=True))
+        plans[f"accel_{rows}"] = Plan(function, DEFAULT, f"accel_{rows}", choose=Refiner(Constants.SHARED))
     (drafts,) = packings(plans, dict.fromkeys(plans, 1), DEFAULT)
     kept = [touched(draft, resident=True) for draft in drafts.values()]
     for mem in (Mem.WGT, Mem.PRM):

@@ -21,6 +21,7 @@ from relay_hw.tensorize.packing import packings
 from relay_hw.tensorize.refine import Refiner
 from relay_hw.tensorize.schedule.plan import Chooser
 from relay_hw.tensorize.target import Target
+from relay_hw.tensorize.tiles.tile_cost import Constants
 
 Segments = dict[str, tensorize.Segment]
 # Layers of a program that hides few of its loads, and whose tiles so depend on what it need not load.
@@ -62,10 +63,12 @@ class Builder:
         best = self._together(plans, inference)
         if inference.loads(best):
             return best
-        staying = {name: self._staying(plan, functions[name], name) for name, plan in plans.items()}
-        if all(staying[name] is plan for name, plan in plans.items()):
-            return best
-        return _settled(best, [self._together(staying, inference)], inference.cycles)
+        others: list[Segments] = []
+        for constants in (Constants.STAY, Constants.SHARED):
+            staying = {name: self._staying(plan, functions[name], name, constants) for name, plan in plans.items()}
+            if any(staying[name] is not plan for name, plan in plans.items()):
+                others.append(self._together(staying, inference))
+        return _settled(best, others, inference.cycles)
 
     def _together(self, plans: Mapping[str, tensorize.Plan], inference: _Inference) -> Segments:
         """The plans' candidates that are the fastest one behind the other."""
@@ -83,11 +86,11 @@ class Builder:
         ]
         return _settled(plain, [alone, *packed], inference.cycles)
 
-    def _staying(self, plan: tensorize.Plan, function: Function, name: str) -> tensorize.Plan:
+    def _staying(self, plan: tensorize.Plan, function: Function, name: str, constants: Constants) -> tensorize.Plan:
         """The plan, or one with tiles for constants that stay: where a program is short, and that one is faster."""
         if plan.layers > FEW_LAYERS:
             return plan
-        other = tensorize.Plan(function, self.target, name, choose=Refiner(stays=True))
+        other = tensorize.Plan(function, self.target, name, choose=Refiner(constants))
         return min(plan, other, key=lambda each: each.alone.cycles)
 
     def _plan(self, name: str, function: Function, resident: bool) -> tensorize.Plan:

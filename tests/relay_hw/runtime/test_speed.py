@@ -71,14 +71,14 @@ def test_a_board_without_that_clock_is_refused() -> None:
 
 def test_a_build_remembers_its_board(plain: tuple[CompiledModel, Artifact], tmp_path: Path) -> None:
     compiled, _ = plain
-    target = AccelTarget(compiled.config, "colorlight", "colorlight-i5")
+    target = AccelTarget(replace(compiled.config, name="mini"), "colorlight", "colorlight-i5")
     artifact = replace(compiled, target=target).save(tmp_path / "build")
     place = told_board(artifact.manifest, None)
     assert place is not None and (place.board, place.memory) == ("colorlight-i5", "colorlight")
     assert told_memory(artifact.manifest, None, place.board) == ("colorlight", "")
     with pytest.raises(InputError, match="memory must be that of board colorlight-i5, colorlight, not narrow"):
         told_memory(artifact.manifest, "narrow", place.board)
-    with pytest.raises(InputError, match="configuration must be ecp5 or ecp5w4 on board ulx3s-85f, not tiny"):
+    with pytest.raises(InputError, match="configuration must be ecp5 or ecp5w4 on board ulx3s-85f, not mini"):
         told_board(artifact.manifest, "ulx3s-85f")
 
 
