@@ -42,8 +42,6 @@ BITSTREAMS = (
     "bitstream --part lfe5u-45f --config tiny --clock 50 -o out",
     SHOWN,
     "bitstream --board ulx3s-85f --config ecp5w4 --clock 60 -o out",
-    # With the row unit.
-    "bitstream --board ulx3s-85f --config tiny --clock 60 -o out",
     "bitstream --board colorlight-i5 --config mini -o out",
 )
 # 128 products with weights of 8 bits, twice as many with the same bytes of weights a cycle, and with twice as many.
