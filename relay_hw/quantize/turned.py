@@ -51,8 +51,10 @@ class _Writer:
 
     def product(self, call: Call, data: Expr, other: Expr) -> Expr | None:
         """The product of `data` and `other` in another form, None if it has none."""
+        if shape_of(call) != shape_of(data):
+            return None
         new = self._without_sign(data, other) or self._spread(data, other)
-        return None if new is None or shape_of(call) != shape_of(data) else make("multiply", new, span=call.span)
+        return None if new is None else make("multiply", new, span=call.span)
 
     def _without_sign(self, data: Expr, other: Expr) -> tuple[Expr, Expr] | None:
         """A join of parts of which none is negated, and what has their signs."""
