@@ -40,7 +40,7 @@ data: $(READY) ## write build/data/mnist_calibration.npz and mnist_test.npz
 	$(BIN)/python scripts/make_data.py
 
 test: $(READY) ## run the test suite
-	$(BIN)/python -m pytest -q -n 2 --dist worksteal $(FLAGS)
+	$(BIN)/python -m pytest -q -n 3 --dist worksteal $(FLAGS)
 
 check: $(READY) ## within two minutes: tests that today's change touches, a sample of every room (FLAGS="--since COMMIT")
 	$(BIN)/python scripts/check.py $(FLAGS)

@@ -16,7 +16,7 @@ from relay_hw.accel.isa.program import Region as ProgramRegion
 from relay_hw.accel.isa.rules import dram_granules
 from relay_hw.accel.isa.spec import Op
 from relay_hw.errors import TensorizeError
-from relay_hw.ir.expr import Function
+from relay_hw.ir.expr import MACS, Function
 from relay_hw.tensorize.commands import gather_beats, tensor_key
 from relay_hw.tensorize.emit.check import check_program
 from relay_hw.tensorize.emit.draft import Draft, prepare, write_draft
@@ -87,6 +87,10 @@ class Plan:
             raise TensorizeError(f"layers of {name} must fit the scratchpads of configuration {target.name}")
         fastest = {id(draft.schedule): draft for draft in sorted(drafts, key=lambda draft: -draft.cycles)}
         self._tops = sorted(fastest.values(), key=lambda draft: draft.cycles)[:TOPS]
+
+    def with_tiles(self, choose: Chooser) -> Plan:
+        """The region with the tiles that another one chooses. Raises TensorizeError."""
+        return Plan(self._function, self._target, self._name, choose=choose)
 
     @property
     def layers(self) -> int:
@@ -243,7 +247,7 @@ def _layer(draft: Draft, number: int, config: Target, choose: Chooser) -> Layer:
         name=spec.name,
         composite=spec.function,
         ranges=tuple((begin, end) for layer, begin, end in _runs(draft.owners) if layer == number),
-        macs=spec.kernel.macs,
+        macs=int(spec.function.attrs.get(MACS, spec.kernel.macs)),
         tile=str(draft.schedule.tiles[number]),
         bytes_read=moved[Op.LOAD] + moved[Op.GATHER],
         bytes_written=moved[Op.STORE],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.accel.isa.state import element_bytes
@@ -48,7 +49,8 @@ def packings(plans: Mapping[str, Plan], launches: Mapping[str, int], target: Tar
     `launches`: of an inference, by region. What does not fit is loaded in every launch: what saves least for its size.
     """
     constants = {name: _constants(plan.alone) for name, plan in plans.items()}
-    if _fits(constants, target):
+    taken = _depths(_layout(constants, target))
+    if all(taken[mem] <= depth for mem, depth in constant_depths(target).items()):
         yield from _drafts(plans, constants, target)
         return
     parts = [part for name, plan in plans.items() for part in _parts(name, plan, launches[name], target)]
@@ -63,7 +65,8 @@ def packings(plans: Mapping[str, Plan], launches: Mapping[str, int], target: Tar
 
 def _drafts(plans: Mapping[str, Plan], kept: Kept, target: Target) -> Iterator[dict[str, Draft]]:
     """Drafts that keep these constants, if all regions have one."""
-    drafts = {name: _placed(plan, name, kept, target) for name, plan in plans.items()}
+    layout = _layout(kept, target)
+    drafts = {name: _placed(plan, kept[name], layout) for name, plan in plans.items()}
     found = {name: draft for name, draft in drafts.items() if draft is not None}
     if len(found) == len(plans):
         yield found
@@ -126,28 +129,30 @@ def _left(constants: Kept, target: Target, times: int) -> dict[Mem, int]:
     }
 
 
-def _fits(constants: Kept, target: Target) -> bool:
-    """Whether all constants find room together."""
-    depths = constant_depths(target)
-    return all(sum(_runs(constants, mem, target).values()) <= depth for mem, depth in depths.items())
-
-
-def _placed(plan: Plan, name: str, kept: Kept, target: Target) -> Draft | None:
-    """A region's draft between what stays of those before and of those behind it."""
-    before, behind = dict[Mem, int](), dict[Mem, int]()
+def _layout(kept: Kept, target: Target) -> dict[Mem, dict[_Run, range]]:
+    """The entries of each memory for what regions keep in it, equal runs once, one behind the other."""
+    found: dict[Mem, dict[_Run, range]] = {}
     for mem in constant_depths(target):
-        runs = _runs(kept, mem, target)
-        at = list(runs).index(_run(kept[name], mem))
-        before[mem], behind[mem] = sum(list(runs.values())[:at]), sum(list(runs.values())[at + 1 :])
-    stay = Stay(frozenset(buffer.key for buffer in kept[name]), before, behind)
+        sizes = {_run(own, mem): total_entries(own, target)[mem] for own in kept.values()}
+        ends = accumulate(sizes.values())
+        found[mem] = {run: range(end - size, end) for (run, size), end in zip(sizes.items(), ends, strict=True)}
+    return found
+
+
+def _depths(layout: Mapping[Mem, Mapping[_Run, range]]) -> dict[Mem, int]:
+    """Entries of each memory that are taken."""
+    return {mem: max((places.stop for places in runs.values()), default=0) for mem, runs in layout.items()}
+
+
+def _placed(plan: Plan, own: Sequence[Buffer], layout: Mapping[Mem, Mapping[_Run, range]]) -> Draft | None:
+    """A region's draft between what stays of the others."""
+    places, ends = {mem: runs[_run(own, mem)] for mem, runs in layout.items()}, _depths(layout)
+    before = {mem: place.start for mem, place in places.items()}
+    behind = {mem: ends[mem] - place.stop for mem, place in places.items()}
+    stay = Stay(frozenset(buffer.key for buffer in own), before, behind)
     tops = (plan.alone,) if stay.keys else (plan.plain, plan.alone)
     tries = (plan.redraft(top, stay) for top in tops)
     return next((draft for draft in tries if draft is not None), None)
-
-
-def _runs(kept: Kept, mem: Mem, target: Target) -> dict[_Run, int]:
-    """What each region keeps in a memory, equal runs once, and its entries."""
-    return {_run(own, mem): total_entries([b for b in own if b.mem is mem], target)[mem] for own in kept.values()}
 
 
 def _run(buffers: Sequence[Buffer], mem: Mem) -> _Run:

@@ -99,30 +99,29 @@ def _timed(kernel: ConvKernel, config: Target, constants: Constants) -> Iterator
         if number and choice.cost.steps > left:
             continue
         left -= choice.cost.steps if number else 0
-        cycles = layer_cycles(blank, choice.tile, config, constants is not Constants.LOADED)
+        cycles = layer_cycles(blank, choice.tile, config, constants)
         if cycles is not None:
             yield Timed(choice, cycles)
 
 
-def layer_cycles(kernel: ConvKernel, tile: ConvTile, config: Target, stays: bool = False) -> int | None:
+def layer_cycles(
+    kernel: ConvKernel, tile: ConvTile, config: Target, constants: Constants = Constants.LOADED
+) -> int | None:
     """Cycles of a program of this layer alone; None where its buffers find no places."""
-    lines = layer_program(kernel, tile, config, stays)
+    lines = layer_program(kernel, tile, config, constants)
     return None if lines is None else config.launch(lines).cycles
 
 
 def layer_program(
-    kernel: ConvKernel, tile: ConvTile, config: Target, stays: bool = False
+    kernel: ConvKernel, tile: ConvTile, config: Target, constants: Constants = Constants.LOADED
 ) -> list[tuple[Op, dict[str, int]]] | None:
-    """Instructions of this layer alone, with addresses in an imaginary window; None where buffers find no places.
-
-    `stays`: constants are where an earlier launch has left them.
-    """
+    """Instructions of this layer alone, with addresses in an imaginary window; None where buffers find no places."""
     sizes = _sizes(kernel, config)
     tensors = tuple(tensor_key(number) for number in range(len(sizes)))
     lowered = with_tables(lower_conv(LayerId(0, "layer", tensors), kernel, tile, config), kernel)
     steps = place_uops(merge_parameters(tuple(lowered), config), config)
     places, end = _places(sizes, steps, config)
-    stay = Stay(frozenset(constant_buffers(steps))) if stays else ALONE
+    stay = Stay(frozenset(constant_buffers(steps))) if constants.stay else ALONE
     try:
         found = emit(ordered(steps, config), places, config, Manner(MARGIN), stay)
     except NoRoomError:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any, Final
 
-from relay_hw.ir.expr import Call, Expr, Op, Trait
+from relay_hw.ir.expr import MACS, Call, Expr, Function, Op, Trait
 from relay_hw.ir.types import TensorType, TupleType, Type
 from relay_hw.ir.visit import post_order
 
@@ -62,6 +62,11 @@ def weight_shape(call: Call) -> tuple[int, ...]:
 def total_macs(exprs: Iterable[Expr]) -> int:
     """Multiply-accumulates of all calls among expressions."""
     return sum(call_macs(expr) for expr in exprs if isinstance(expr, Call))
+
+
+def function_macs(function: Function) -> int:
+    """Multiply-accumulates of a function; a composite says them where zeros were added to its channels."""
+    return int(function.attrs.get(MACS, total_macs(post_order(function.body))))
 
 
 def count_products(body: Expr) -> int:

@@ -9,7 +9,7 @@ from relay_hw.dataflow_pattern.grouping import Match, find_matches
 from relay_hw.dataflow_pattern.patterns import DFPattern
 from relay_hw.ir.expr import Call, Constructor, Expr, Function, GlobalVar, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.types import FuncType
-from relay_hw.ir.visit import children, copy_with, post_order, rebuild
+from relay_hw.ir.visit import children, copy_with, post_order, readers_of, rebuild
 
 Check = Callable[[Expr], bool]
 
@@ -25,7 +25,7 @@ def partition(
     found = [match for match in find_matches(pattern, expr) if check is None or check(match.root)]
     if not found:
         return expr
-    users = _users(expr)
+    users = readers_of(expr)
     matches = {match.root: match for match in found if _is_closed(match, users)}
     memo: dict[Expr, Expr] = {}
     for node in post_order(expr):
@@ -34,14 +34,6 @@ def partition(
             new = copy_with(new, checked_type=node.checked_type)
         memo[node] = _call(matches[node], memo, attrs or {}) if node in matches else new
     return memo[expr]
-
-
-def _users(root: Expr) -> dict[Expr, list[Expr]]:
-    users: dict[Expr, list[Expr]] = {}
-    for node in post_order(root):
-        for part in children(node):
-            users.setdefault(part, []).append(node)
-    return users
 
 
 def _is_closed(match: Match, users: Mapping[Expr, list[Expr]]) -> bool:

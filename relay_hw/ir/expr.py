@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum, auto
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from relay_hw.ir.lazy_import import lazy_import
 from relay_hw.ir.types import Condition, FuncType, GlobalTypeVar, TensorType, Type, TypeVar
 from relay_hw.span import Span
+
+# Attribute of a composite function with zeros among its channels: its multiply-accumulates without them.
+MACS: Final = "Macs"
 
 Attrs = Any  # a frozen dataclass, one class per operator family
 Array = NDArray[Any]

@@ -103,6 +103,15 @@ def post_order(root: Expr) -> Iterator[Expr]:
         stack.extend((part, False) for part in reversed(parts))
 
 
+def readers_of(root: Expr) -> dict[Expr, list[Expr]]:
+    """The nodes that have each node as a part, one for each use; `root` has none."""
+    found: dict[Expr, list[Expr]] = {}
+    for node in post_order(root):
+        for part in children(node):
+            found.setdefault(part, []).append(node)
+    return found
+
+
 class Rewriter:
     """A bottom-up rewriting, each node once. Override `rewrite_<node>(old, new)`.
 

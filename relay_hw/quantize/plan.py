@@ -28,7 +28,16 @@ from relay_hw.quantize.steps import (
     SoftmaxStep,
     TableStep,
 )
-from relay_hw.transform.graph import count_uses, dataflow_order, dtype_of, is_op, op_name, scalar_value, shape_of
+from relay_hw.transform.graph import (
+    calls_that_read,
+    count_uses,
+    dataflow_order,
+    dtype_of,
+    is_op,
+    op_name,
+    scalar_value,
+    shape_of,
+)
 from relay_hw.transform.linear import find_linear
 from relay_hw.transform.rewrite_rules import Uses
 
@@ -62,12 +71,7 @@ class _Planner:
         self._floats = frozenset(floats)
         self._order = dataflow_order(body, "main")
         self._uses = Uses(count_uses(body))
-        self._readers: dict[Expr, list[Expr]] = {}
-        for node in self._order:
-            if isinstance(node, Call):
-                for arg in node.args:
-                    for part in arg.fields if isinstance(arg, Tuple) else (arg,):
-                        self._readers.setdefault(part, []).append(node)
+        self._readers = calls_that_read(self._order)
         self._absorbed: set[Expr] = set()
         self._integer: set[Expr] = set()
         # Operators that are functions of one tensor in integers; of which one, for those that get a table.

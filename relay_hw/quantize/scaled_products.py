@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from relay_hw.ir.expr import Call, Expr
-from relay_hw.ir.visit import children, post_order
+from relay_hw.ir.visit import post_order, readers_of
 from relay_hw.quantize.rows import times_number
 from relay_hw.quantize.rules import MOVES
 from relay_hw.transform.graph import constant, dtype_of, is_op, make, remake
@@ -23,10 +23,7 @@ _Readers = Mapping[Expr, Sequence[Expr]]
 
 def scaled_products(body: Expr) -> dict[Expr, Expr]:
     """For each product of scaled tensors, or what moves its elements, the scaled product of the tensors."""
-    readers: dict[Expr, list[Expr]] = {body: [body]}
-    for node in post_order(body):
-        for part in children(node):
-            readers.setdefault(part, []).append(node)
+    readers = {body: [body], **readers_of(body)}
     found: dict[Expr, Expr] = {}
     for node in post_order(body):
         if isinstance(node, Call) and is_op(node, "nn.batch_matmul") and dtype_of(node) == "float32":

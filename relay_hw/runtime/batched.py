@@ -18,7 +18,7 @@ from relay_hw.target.base import PartitionRules, QuantizerRules
 from relay_hw.target.partition import HOST, partition_records
 from relay_hw.target.pipeline import partition_pipeline
 from relay_hw.target.records import LayerInfo
-from relay_hw.transform.batch_fragments import BatchedForm, forms_of
+from relay_hw.transform.batch_fragments import BatchedForm, by_function, forms_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,11 +124,10 @@ def batches(
     def sized(name: str, rows: int) -> Form:
         return Form(name, rows, max(1, sum(cycles[inner] for inner in called(functions[name]))))
 
-    found: dict[str, list[Form]] = {}
-    for row in forms:
-        found.setdefault(row.function, []).append(sized(row.form, row.rows))
-    largest_first = {name: sorted(rows, key=lambda form: -form.rows) for name, rows in found.items()}
-    return {name: Batch((*rows, sized(name, 1))) for name, rows in largest_first.items()}
+    return {
+        name: Batch((*(sized(row.form, row.rows) for row in rows), sized(name, 1)))
+        for name, rows in by_function(forms).items()
+    }
 
 
 def joined_rows(calls: Sequence[Sequence[Value]], rows: int) -> list[Value]:

@@ -315,7 +315,8 @@ def _assembled(
     # Forms, and what another sample may call, stay on the device as regions do that an inference launches once.
     of_forms = divided.parts.launched(on_device)
     calls = replace(calls, order=tuple(name for name in calls.order if name not in of_forms))
-    launched = (*calls.order, *(name for name in on_device if name not in calls.order))
+    called = frozenset(calls.order)
+    launched = (*calls.order, *(name for name in on_device if name not in called))
     request = Request(launched, progress, resident, options.tune, options.cache, options.validate)
     regions = machine.compile(on_device, request) if on_device else {}
 

@@ -15,7 +15,7 @@ from relay_hw.backend.tvm import HOW_TO_GET
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import NARROW_DTYPES, TensorType, TupleType, Type
 from relay_hw.target.partition import BORDER_OPERATORS, MOVING_OPERATORS
-from relay_hw.transform.batch_fragments import forms_of
+from relay_hw.transform.batch_fragments import by_function, forms_of
 from relay_hw.transform.fragments import FRAGMENT
 
 # A function between branches that computes fewer elements is done by numpy before TVM has been called.
@@ -24,8 +24,7 @@ WORTH_A_CALL: Final = 1024
 
 def flat_functions(mod: IRModule) -> dict[str, FlatFunction]:
     """`main` and every function that it may call, flattened; calls of fragments without batched forms are inlined."""
-    batched = forms_of(mod)
-    forms = {row.function: [other.form for other in batched if other.function == row.function] for row in batched}
+    forms = by_function(forms_of(mod))
     fragments = {n: function for n, function in mod.functions.items() if FRAGMENT in function.attrs and n not in forms}
     found: dict[str, FlatFunction] = {}
     waiting = ["main"]
@@ -34,7 +33,7 @@ def flat_functions(mod: IRModule) -> dict[str, FlatFunction]:
         if name in found:
             continue
         found[name] = flatten(mod[name], name, fragments)
-        waiting += [*called(found[name]), *forms.get(name, [])]
+        waiting += [*called(found[name]), *(row.form for row in forms.get(name, ()))]
     return {name: found[name] for name in mod.functions if name in found}
 
 

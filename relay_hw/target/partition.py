@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from relay_hw.analysis.products import call_macs, total_macs
+from relay_hw.analysis.products import call_macs, function_macs
 from relay_hw.ir.expr import Call, Expr, Function, Op, Trait, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import FuncType
-from relay_hw.ir.visit import copy_with, post_order
+from relay_hw.ir.visit import copy_with
 from relay_hw.op import with_trait
 from relay_hw.target.base import NO_RULES, PartitionRules, QuantizerRules
 from relay_hw.target.records import PartitionRecord
@@ -251,7 +251,7 @@ def _kinds(units: Sequence[Call], reads: Sequence[Sequence[int]]) -> list[str]:
 
 
 def _unit_macs(unit: Call) -> int:
-    return total_macs(post_order(unit.op.body)) if isinstance(unit.op, Function) else call_macs(unit)
+    return function_macs(unit.op) if isinstance(unit.op, Function) else call_macs(unit)
 
 
 def _layer_name(unit: Call, operator: str, anchors: frozenset[str]) -> str:

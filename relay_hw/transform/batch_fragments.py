@@ -6,7 +6,7 @@ where rows begin and end (`row_parts.py`), and each part with such layers has fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -91,6 +91,14 @@ def forms_of(mod: IRModule) -> tuple[BatchedForm, ...]:
     forms = mod.attrs.get(_FORMS, ())
     assert isinstance(forms, tuple)
     return tuple(row for row in forms if row.form in mod.functions)
+
+
+def by_function(forms: Iterable[BatchedForm]) -> dict[str, list[BatchedForm]]:
+    """The forms of each fragment, the largest first."""
+    found: dict[str, list[BatchedForm]] = {}
+    for form in sorted(forms, key=lambda form: -form.rows):
+        found.setdefault(form.function, []).append(form)
+    return found
 
 
 def batched(fragment: Function, name: str, rows: int) -> Function | None:

@@ -5,7 +5,7 @@ In: typed expressions. Out: typed expressions; no pass needs inference between t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -69,6 +69,11 @@ def rebuilt(node: Expr, memo: Mapping[Expr, Expr]) -> Expr:
     if isinstance(node, Function) and node.body not in memo:
         return node
     return typed(rebuild(node, memo), node.checked_type)
+
+
+def with_body(function: Function, body: Expr) -> Function:
+    """The function with another body of the same type."""
+    return typed(copy_with(function, body=body), function.checked_type)
 
 
 class TypedRewriter(Rewriter):
@@ -149,6 +154,17 @@ def count_uses(root: Expr) -> dict[Expr, int]:
         for part in children(node):
             uses[part] = uses.get(part, 0) + 1
     return uses
+
+
+def calls_that_read(nodes: Iterable[Expr]) -> dict[Expr, list[Expr]]:
+    """The calls among `nodes` that take each value, also in a tuple, one for each use."""
+    found: dict[Expr, list[Expr]] = {}
+    for node in nodes:
+        if isinstance(node, Call):
+            for arg in node.args:
+                for part in arg.fields if isinstance(arg, Tuple) else (arg,):
+                    found.setdefault(part, []).append(node)
+    return found
 
 
 def outer_order(root: Expr) -> Iterator[Expr]:

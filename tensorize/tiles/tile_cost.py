@@ -51,6 +51,11 @@ class Constants(Enum):
     STAY = "in the scratchpads"
     SHARED = "in the scratchpads, together with other programs"
 
+    @property
+    def stay(self) -> bool:
+        """Whether a launch loads none of them."""
+        return self is not Constants.LOADED
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
@@ -116,9 +121,8 @@ def conv_cost(
     is kept is not loaded again.
     """
     entries, trips, kept = use.entries, use.trips, use.kept
-    stays = constants is not Constants.LOADED
     patch, stored = _conv_patch_cycles(shape, tile, config), _conv_stored(shape, tile, config)
-    chunk = 0 if stays else run_cycles(config, shape.form.stored_bytes(entries.wgt, config), config.reads)
+    chunk = 0 if constants.stay else run_cycles(config, shape.form.stored_bytes(entries.wgt, config), config.reads)
     inputs, weights = trips.chunks * patch, trips.chunks * trips.steps * chunk // trips.sets
     again_inp = 0 if kept.inp or (trips.chunks == 1 and (trips.pixels == 1 or not tile.weights_outer)) else inputs
     alone = trips.chunks * trips.steps == trips.sets and (tile.weights_outer or trips.sets == 1)
@@ -152,7 +156,7 @@ def conv_cost(
     cycles += (
         3 * config.memory.latency
         + START_CYCLES
-        + (0 if stays else entries.uops * UOP_BYTES // config.bus_bytes)
+        + (0 if constants.stay else entries.uops * UOP_BYTES // config.bus_bytes)
         + END_CYCLES
         + results.drain
     )

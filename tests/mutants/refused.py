@@ -6,18 +6,16 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from typing_extensions import assert_never
-
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES, AccelConfig
 from relay_hw.accel.isa.errors import FaultCode
-from relay_hw.accel.isa.loops import Values
 from relay_hw.accel.isa.program import Program, WindowPlan
 from relay_hw.accel.isa.randprog import random_program
-from relay_hw.accel.isa.rules import dram_extent, gather_fetch_bytes, transfer_shape
+from relay_hw.accel.isa.rules import dram_extent
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.isa.stream import encode_instructions
 from relay_hw.accel.sim.rtl_device import Simulation
 from relay_hw.accel.sim.rtl_model import Answer
+from tests.accel.sim.beats import beats_of
 from tests.mutants.stimuli import (
     BUSY,
     BUSY_BIT,
@@ -132,21 +130,6 @@ def outside(config: AccelConfig) -> Trial:
             core.put("CONTROL", RESET)
 
     return trial
-
-
-def beats_of(config: AccelConfig, op: Op, v: Values) -> set[int]:
-    """Offsets of the beats that an instruction reads or writes in the window."""
-    match op:
-        case Op.LOAD | Op.STORE:
-            run, runs = transfer_shape(config, v)[2], [(y, x) for y in range(v["y"]) for x in range(v["x"])]
-        case Op.GATHER:
-            run, runs = gather_fetch_bytes(config, v), [(y, 0) for y in range(v["y"])]
-        case Op.GEMM | Op.ALU | Op.REQUANT | Op.ROW | Op.FINISH:
-            return set()
-        case _:
-            assert_never(op)
-    starts = [v["dram"] + y * v["y_stride"] + x * v.get("x_stride", 0) for y, x in runs]
-    return {begin for start in starts for begin in range(start, start + run, config.bus_bytes)}
 
 
 def answered(config: AccelConfig, case: Expected, answer: Answer, seed: int, rounds: int) -> Trial:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.ir.expr import Call, Constant, Expr, Trait
-from relay_hw.ir.visit import children, post_order
+from relay_hw.ir.visit import readers_of
 from relay_hw.quantize.layers import Layers
 from relay_hw.quantize.rows import Norm, columns_of
 from relay_hw.quantize.steps import LinearStep, NormStep
@@ -32,10 +32,7 @@ _SHARES: Final = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 def balance_norms(body: Expr, layers: Layers) -> Expr:
     """The body with every norm balanced whose readers are dense layers in integers, perhaps after moves."""
-    readers: dict[Expr, list[Expr]] = {body: [body]}
-    for node in post_order(body):
-        for part in children(node):
-            readers.setdefault(part, []).append(node)
+    readers = {body: [body], **readers_of(body)}
     linear: dict[Expr, LinearStep] = {step.linear.anchor: step for step in layers.linear}
     found: dict[Expr, Expr] = {}
     for step in layers.plan.steps:

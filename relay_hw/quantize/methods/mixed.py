@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from relay_hw.errors import QuantizeError
 from relay_hw.ir.expr import Call, Expr
 from relay_hw.ir.module import IRModule
+from relay_hw.ir.visit import readers_of
 from relay_hw.op.dense import along
 from relay_hw.quantize.batch import Values
 from relay_hw.quantize.choices import Budget
@@ -145,15 +146,8 @@ def _known(layers: Layers, given: Mapping[Expr, Array]) -> dict[Expr, Any]:
 def _later(body: Expr) -> dict[Expr, set[Expr]]:
     """For each call the nodes that depend on it, itself included."""
     depends: dict[Expr, set[Expr]] = {}
-    order = dataflow_order(body, "main")
-    readers: dict[Expr, list[Expr]] = {}
-    for node in order:
-        for part in getattr(node, "args", None) or getattr(node, "fields", None) or ():
-            readers.setdefault(part, []).append(node)
-        value = getattr(node, "tuple_value", None)
-        if value is not None:
-            readers.setdefault(value, []).append(node)
-    for node in reversed(order):
+    readers = readers_of(body)
+    for node in reversed(dataflow_order(body, "main")):
         depends[node] = {node}.union(*(depends[reader] for reader in readers.get(node, ())))
     return depends
 

@@ -46,7 +46,7 @@ class Builder:
         """
         plans = {name: self._plan(name, function, resident) for name, function in functions.items()}
         if resident:
-            chosen = self._chosen(plans, functions, calls)
+            chosen = self._chosen(plans, calls)
         else:
             chosen = {name: plan.candidate(plan.plain) for name, plan in plans.items()}
         checked = {name: plan.checked(chosen[name]) for name, plan in plans.items()}
@@ -55,17 +55,15 @@ class Builder:
         self.progress.started("proving what the programs compute")
         return {name: plan.proved(checked[name]) for name, plan in plans.items()}
 
-    def _chosen(
-        self, plans: Mapping[str, tensorize.Plan], functions: Mapping[str, Function], calls: Sequence[str]
-    ) -> Segments:
+    def _chosen(self, plans: Mapping[str, tensorize.Plan], calls: Sequence[str]) -> Segments:
         """The candidates with the fastest inference."""
         inference = _Inference(self, calls)
         best = self._together(plans, inference)
         if inference.loads(best):
             return best
         others: list[Segments] = []
-        for constants in (Constants.STAY, Constants.SHARED):
-            staying = {name: self._staying(plan, functions[name], name, constants) for name, plan in plans.items()}
+        for choose in (Refiner(Constants.STAY), Refiner(Constants.SHARED)):
+            staying = {name: _staying(plan, choose) for name, plan in plans.items()}
             if any(staying[name] is not plan for name, plan in plans.items()):
                 others.append(self._together(staying, inference))
         return _settled(best, others, inference.cycles)
@@ -85,13 +83,6 @@ class Builder:
             for drafts in packings(plans, Counter(inference.calls), self.target)
         ]
         return _settled(plain, [alone, *packed], inference.cycles)
-
-    def _staying(self, plan: tensorize.Plan, function: Function, name: str, constants: Constants) -> tensorize.Plan:
-        """The plan, or one with tiles for constants that stay: where a program is short, and that one is faster."""
-        if plan.layers > FEW_LAYERS:
-            return plan
-        other = tensorize.Plan(function, self.target, name, choose=Refiner(constants))
-        return min(plan, other, key=lambda each: each.alone.cycles)
 
     def _plan(self, name: str, function: Function, resident: bool) -> tensorize.Plan:
         """The plan with the fastest launch."""
@@ -132,6 +123,13 @@ class _Inference:
             timing = time_stream(self._builder.target, self._builder.memory, stream)
             self._known[id(segment)] = (segment, timing.cycles)
         return self._known[id(segment)][1]
+
+
+def _staying(plan: tensorize.Plan, choose: Chooser) -> tensorize.Plan:
+    """The plan, or one with tiles for constants that stay: where a program is short, and that one is faster."""
+    if plan.layers > FEW_LAYERS:
+        return plan
+    return min(plan, plan.with_tiles(choose), key=lambda each: each.alone.cycles)
 
 
 def _settled(plain: Segments, others: Sequence[Segments], cycles: Callable[[Segments], int]) -> Segments:

@@ -13,7 +13,7 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.nibbles import fits_bits
 from relay_hw.accel.isa.spec import Unit
 from relay_hw.accel.sim.cycle.traffic import NO_TRAFFIC, Traffic, program_works, total_traffic, traffic_by_owner
-from relay_hw.analysis.products import call_macs, total_macs
+from relay_hw.analysis.products import call_macs, function_macs
 from relay_hw.ir.expr import Call, Constant, Expr, Function
 from relay_hw.ir.visit import post_order
 from relay_hw.report import Bounds, bounds_of
@@ -42,7 +42,7 @@ def layer_cost(composite: Function) -> LayerCost:
     nodes = list(post_order(composite.body))
     shapes = [param.tensor_type.static_shape for param in composite.params]
     text = f"{' + '.join(map(_show, shapes))} -> {_show(composite.body.tensor_type.static_shape)}"
-    return LayerCost(total_macs(nodes), text, any(map(_is_narrow, nodes)))
+    return LayerCost(function_macs(composite), text, any(map(_is_narrow, nodes)))
 
 
 @dataclass(frozen=True, slots=True)

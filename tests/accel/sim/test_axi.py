@@ -14,14 +14,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typing_extensions import assert_never
 
 from relay_hw.accel.isa.config import INSTRUCTION_BYTES, load_config
 from relay_hw.accel.isa.errors import ConfigError, Fault, FaultCode
-from relay_hw.accel.isa.loops import Values
 from relay_hw.accel.isa.program import Program
 from relay_hw.accel.isa.randprog import random_program
-from relay_hw.accel.isa.rules import gather_fetch_bytes, transfer_shape
 from relay_hw.accel.isa.spec import Mem, Op
 from relay_hw.accel.sim.cycle import CycleDevice
 from relay_hw.accel.sim.dram_timing import MemoryModel, WriteOrder, memory_model
@@ -30,6 +27,7 @@ from relay_hw.accel.sim.registers import ProtocolError
 from relay_hw.accel.sim.rtl_device import RtlDevice, Simulation, Sources
 from relay_hw.accel.sim.rtl_model import Answer, Channel
 from relay_hw.accel.sim.verilator import RTL_DIR
+from tests.accel.sim.beats import beats_of
 from tests.accel.sim.timed_programs import timed_program
 
 TINY = load_config("tiny")
@@ -93,25 +91,10 @@ def stalled(seed: int) -> Iterator[str]:
 # memories that answer with an error, or not at all
 
 
-def beats_of(op: Op, v: Values) -> set[int]:
-    """Offsets of the beats that an instruction reads or writes in the window."""
-    match op:
-        case Op.LOAD | Op.STORE:
-            run, runs = transfer_shape(TINY, v)[2], [(y, x) for y in range(v["y"]) for x in range(v["x"])]
-        case Op.GATHER:
-            run, runs = gather_fetch_bytes(TINY, v), [(y, 0) for y in range(v["y"])]
-        case Op.GEMM | Op.ALU | Op.REQUANT | Op.FINISH | Op.ROW:
-            return set()
-        case _:
-            assert_never(op)
-    starts = [v["dram"] + y * v["y_stride"] + x * v.get("x_stride", 0) for y, x in runs]
-    return {begin for start in starts for begin in range(start, start + run, TINY.bus_bytes)}
-
-
 def answered(answer: Answer, seed: int) -> Iterator[str]:
     """A beat of some transfer, or of the program, is answered badly: a fault of an instruction that has it."""
     rng, (program, _), device = random.Random(seed), expected(seed), any_order(seed)
-    touched = {index: beats_of(op, v) for index, (op, v) in enumerate(program.instructions)}
+    touched = {index: beats_of(TINY, op, v) for index, (op, v) in enumerate(program.instructions)}
     index = rng.choice([index for index, beats in touched.items() if beats])
     fetched = rng.random() < 0.2
     offset = program.code.offset + INSTRUCTION_BYTES * index if fetched else rng.choice(sorted(touched[index]))
