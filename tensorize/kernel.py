@@ -118,7 +118,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the pixels of an input lie in a larger one, in bytes: the first, and the steps of rows and columns."""
+    """Where the pixels of a tensor lie in a larger one, in bytes: the first, and the steps of rows and columns."""
 
     begin: int
     row_stride: int
@@ -269,12 +269,17 @@ class MoveKernel:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProductKernel:
-    """For each head the rows of `left` times those of `right`: sums over channels. Rows are an image's columns."""
+    """For each head the rows of `left` times those of `right`: sums over channels. Rows are an image's columns.
+
+    `origins`: where the left and the right operand lie in other activations; `place`: where the result does.
+    """
 
     left: Image
     right: Image
     target: Image
     requantize: Requantize
+    origins: tuple[Origin | None, Origin | None] = (None, None)
+    place: Origin | None = None
 
     @property
     def macs(self) -> int:
@@ -286,14 +291,13 @@ class ProductKernel:
 class SwapKernel:
     """For each head a matrix with rows and columns swapped; `identity` is a constant of BLOCK_IN rows.
 
-    Row r of head h begins at byte `begin` + h `head_stride` + r `row_stride` of the input.
+    Row r of head h begins at byte `begins[h]` + r `row_stride` of the input.
     """
 
     source: Image
     identity: Image
     target: Image
-    begin: int
-    head_stride: int
+    begins: tuple[int, ...]
     row_stride: int
 
     @property

@@ -17,11 +17,11 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
 from relay_hw.errors import TensorizeError
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step, Uop
-from relay_hw.tensorize.kernel import ProductKernel, SwapKernel
+from relay_hw.tensorize.kernel import Image, Origin, ProductKernel, SwapKernel
 from relay_hw.tensorize.layout import pixel_bytes, requantize_records
 from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, stage_fields, table_refs, transfer
 from relay_hw.tensorize.tiles.choose import PAD_LIMIT, chunk_sizes
-from relay_hw.tensorize.tiles.geometry import bank_round, parts
+from relay_hw.tensorize.tiles.geometry import Source, bank_round, parts, source_of
 from relay_hw.tensorize.tiles.sizes import OutputTile
 
 INT8 = (-128, 127)
@@ -66,6 +66,11 @@ def _depth(kernel: ProductKernel, config: AccelConfig) -> int:
     return -(-kernel.left.channels // config.block_in)
 
 
+def _lying(image: Image, at: Origin | None, config: AccelConfig) -> Source:
+    """Where the rows of heads lie."""
+    return source_of(image, pixel_bytes(image, config), at)
+
+
 def _ends_inside(kernel: ProductKernel, config: AccelConfig) -> bool:
     return kernel.left.channels % config.block_in != 0
 
@@ -91,9 +96,9 @@ def _product(
         ("out", number, head, rows[0], blocks[0]),
         ("prm", number, blocks[0]),
     )
-    left, result = (pixel_bytes(image, config) for image in (kernel.left, kernel.target))
-    first = (head * kernel.left.width + rows[0]) * left
-    values = transfer(config, Runs(1, 1, rows[1] * left))
+    left = _lying(kernel.left, kernel.origins[0], config)
+    first = left.begin + head * left.row_stride + rows[0] * left.col_stride
+    values = transfer(config, Runs(rows[1], 1, pixel_bytes(kernel.left, config), left.col_stride))
     load = Command(Op.LOAD, {"mem": Mem.INP, **values}, {"dram": Ref(tensors[0], first), "sram": Ref(inp)})
     weights = tuple(_rows_of_tiles(kernel, head, blocks, wgt, tensors[1], config))
     step = config.prm_bytes
@@ -113,8 +118,9 @@ def _product(
     pixels = Axis(rows[1], {"acc": blocks[1], "dst": blocks[1]})
     refs = {"acc_base": Ref(acc), "dst_base": Ref(out), "prm_base": Ref(prm), **table_refs(kernel.requantize.table)}
     commands += looped(Op.REQUANT, stage_fields(Form.SCALE, kernel.requantize), refs, [pixels], lead)
-    begin = (head * kernel.target.width + rows[0]) * result + blocks[0] * config.out_bytes
-    values = transfer(config, Runs(rows[1], 1, blocks[1] * config.out_bytes, result))
+    result = _lying(kernel.target, kernel.place, config)
+    begin = result.begin + head * result.row_stride + rows[0] * result.col_stride + blocks[0] * config.out_bytes
+    values = transfer(config, Runs(rows[1], 1, blocks[1] * config.out_bytes, result.col_stride))
     commands.append(Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensors[-1], begin), "sram": Ref(out)}))
     return Step(number, f"{layer.name} head {head} rows {rows[0]} blocks {blocks[0]}", buffers, tuple(commands))
 
@@ -158,13 +164,13 @@ def _rows_of_tiles(
     kernel: ProductKernel, head: int, blocks: Part, wgt: Key, tensor: Key, config: AccelConfig
 ) -> Iterator[Command]:
     """Rows of the right operand as weight tiles: for each block of them all blocks of channels."""
-    pixel, lanes = pixel_bytes(kernel.right, config), config.block_out
+    right, lanes = _lying(kernel.right, kernel.origins[1], config), config.block_out
     depth = _depth(kernel, config)
     for number in range(blocks[1]):
         row = (blocks[0] + number) * lanes
         real = min(lanes, kernel.right.width - row)
-        begin = (head * kernel.right.width + row) * pixel
-        runs = Runs(depth, real, config.granule_bytes, config.inp_bytes, pixel)
+        begin = right.begin + head * right.row_stride + row * right.col_stride
+        runs = Runs(depth, real, config.granule_bytes, config.inp_bytes, right.col_stride)
         yield _tiles(runs, Ref(tensor, begin), Ref(wgt, number * depth), config)
 
 
@@ -201,7 +207,7 @@ def _swap(layer: LayerId, kernel: SwapKernel, place: tuple[int, Part, Part], con
     for k in range(blocks[1]):
         row = (blocks[0] + k) * lanes
         count = min(lanes, kernel.target.channels - row)
-        begin = kernel.begin + head * kernel.head_stride + row * kernel.row_stride + first
+        begin = kernel.begins[head] + row * kernel.row_stride + first
         dram, sram = Ref(tensors[0], begin), Ref(wgt, k * rows[1])
         runs = Runs(rows[1], count, config.granule_bytes, config.inp_bytes, kernel.row_stride)
         loads.append(_tiles(runs, dram, sram, config))

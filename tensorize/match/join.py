@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.tensorize.kernel import (
     ConvKernel,
@@ -17,6 +20,7 @@ from relay_hw.tensorize.kernel import (
     Origin,
     Place,
     PoolKernel,
+    ProductKernel,
     TransposeKernel,
 )
 from relay_hw.tensorize.layout import pixel_bytes
@@ -54,20 +58,26 @@ def _read(region: Region, number: int, config: AccelConfig) -> Region:
     layers = list(region.layers)
     for at, layer in enumerate(layers):
         if copied.output in layer.inputs:
-            placed = _reading(layer.kernel, origin)
-            if placed is None or layer.inputs.count(copied.output) > 1 or layer.inputs[0] != copied.output:
+            operand = layer.inputs.index(copied.output)
+            placed = _reading(layer.kernel, operand, origin)
+            if placed is None or layer.inputs.count(copied.output) > 1:
                 return region
-            layers[at] = replace(layer, kernel=placed, inputs=(source, *layer.inputs[1:]))
+            inputs = (*layer.inputs[:operand], source, *layer.inputs[operand + 1 :])
+            layers[at] = replace(layer, kernel=placed, inputs=inputs)
     layers[number] = replace(copied, kernel=replace(kernel, sources=(), moves=()), inputs=())
     return replace(region, layers=tuple(layers))
 
 
-def _reading(kernel: KernelSpec, origin: Origin) -> KernelSpec | None:
-    """The kernel with its first input at `origin`; None where it reads flat bytes."""
-    match kernel:
-        case ConvKernel(origin=None, rows=False) | PoolKernel(origin=None):
+def _reading(kernel: KernelSpec, operand: int, origin: Origin) -> KernelSpec | None:
+    """The kernel with this input at `origin`; None where it reads flat bytes."""
+    match kernel, operand:
+        case ProductKernel(origins=(None, right)), 0:
+            return replace(kernel, origins=(origin, right))
+        case ProductKernel(origins=(left, None)), 1:
+            return replace(kernel, origins=(left, origin))
+        case ((ConvKernel(origin=None, rows=False) | PoolKernel(origin=None)), 0):
             return replace(kernel, origin=origin)
-        case TransposeKernel():
+        case TransposeKernel(), 0:
             return replace(kernel, phases=tuple(replace(phase, origin=origin) for phase in kernel.phases))
         case _:
             return None
@@ -78,6 +88,11 @@ def _join(region: Region, number: int, config: AccelConfig) -> Region:
     kernel = joined.kernel
     assert isinstance(kernel, MoveKernel)
     layers = list(region.layers)
+    heads = _join_heads(region, joined, config)
+    if heads is not None:
+        layers[heads[0]] = replace(layers[heads[0]], kernel=heads[1], output=joined.output)
+        layers[number] = replace(joined, kernel=replace(kernel, sources=(), moves=()), inputs=())
+        return replace(region, layers=tuple(layers))
     kept: list[Move] = []
     for move in kernel.moves:
         source = joined.inputs[move.source]
@@ -102,6 +117,42 @@ def _join(region: Region, number: int, config: AccelConfig) -> Region:
         inputs=tuple(joined.inputs[source] for source in used),
     )
     return replace(region, layers=tuple(layers))
+
+
+def _join_heads(region: Region, joined: LayerSpec, config: AccelConfig) -> tuple[int, ProductKernel] | None:
+    """The product whose result the copies spread evenly over a larger tensor, with that place, and its number."""
+    kernel = joined.kernel
+    assert isinstance(kernel, MoveKernel)
+    if len(kernel.sources) != 1 or not kernel.moves:
+        return None
+    producer = _producer(region, joined, joined.inputs[0])
+    product = None if producer is None else region.layers[producer].kernel
+    if producer is None or not isinstance(product, ProductKernel) or product.place is not None:
+        return None
+    places = _places(kernel, config)
+    if places is None:
+        return None
+    row = int(places[1, 0] - places[0, 0]) if places.shape[0] > 1 else 0
+    col = int(places[0, 1] - places[0, 0]) if places.shape[1] > 1 else 0
+    rows, cols = np.indices(places.shape)
+    if min(row, col) < 0 or not (places == places[0, 0] + rows * row + cols * col).all():
+        return None
+    return producer, replace(product, place=Origin(int(places[0, 0]), row, col))
+
+
+def _places(kernel: MoveKernel, config: AccelConfig) -> NDArray[np.int64] | None:
+    """Where each pixel of the only source comes to lie in the target; None where not each does, once and whole."""
+    source, pixel, whole = kernel.sources[0], pixel_bytes(kernel.sources[0], config), pixel_bytes(kernel.target, config)
+    places = np.full(source.pixels, -1, np.int64)
+    for move in kernel.moves:
+        rows, cols = (np.arange(size, dtype=np.int64) for size in move.size[:2])
+        begins = move.begin + (rows * move.row_stride)[:, None] + cols * move.col_stride
+        if move.size[2] * config.channel_align != pixel or (begins % pixel).any():
+            return None
+        y, x = move.first[0] + rows * move.step[0], move.first[1] + cols * move.step[1]
+        target = (y[:, None] * kernel.target.width + x) * whole + move.block * config.channel_align
+        places[begins // pixel] = target
+    return None if (places < 0).any() else places.reshape(source.height, source.width)
 
 
 def _producer(region: Region, reader: LayerSpec, number: int) -> int | None:

@@ -114,14 +114,15 @@ def _blocks(places: Index, config: AccelConfig) -> Index | None:
 def _swapped(places: Index, sources: Sequence[Image], target: Image, config: AccelConfig) -> SwapKernel | None:
     """Matrices whose columns become rows; None where rows of the input are no runs of whole blocks."""
     blocks = _blocks(places.transpose(0, 2, 1), config)
-    if blocks is None or len(sources) != 1 or not _is_even(blocks, config):
+    if blocks is None or len(sources) != 1:
+        return None
+    steps = blocks - blocks[:, :1, :1]
+    if (steps != steps[0]).any() or not _is_even(steps[:1], config):
         return None
     check_products(config)
-    base = int(blocks[0, 0, 0])
-    head = int(blocks[1, 0, 0]) - base if blocks.shape[0] > 1 else 0
-    row = int(blocks[0, 1, 0]) - base if blocks.shape[1] > 1 else 0
+    row = int(steps[0, 1, 0]) if blocks.shape[1] > 1 else 0
     identity = Image(1, config.block_in, config.block_in)
-    return SwapKernel(sources[0], identity, target, base, head, row)
+    return SwapKernel(sources[0], identity, target, tuple(blocks[:, 0, 0].tolist()), row)
 
 
 def _picks(places: Index, sources: Sequence[Image], config: AccelConfig) -> tuple[tuple[int, int], ...] | None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from examples.models import NETWORKS, Example, find
-from examples.models.builder import INPUT, images
+from examples.models import NETWORKS, TRANSFORMERS, Example, find
+from examples.models.samples import samples
 from relay_hw.frontend import from_onnx
 from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import compile_model
@@ -26,11 +26,10 @@ CALIBRATION = 8
 
 
 def _data(example: Example, count: int, seed: int) -> dict[str, np.ndarray]:
-    shape = [axis.dim_value for axis in example.model().graph.input[0].type.tensor_type.shape.dim][1:]
-    return {INPUT: images(shape, count, seed=seed)}
+    return dict(samples(example.model(), count, seed))
 
 
-@pytest.fixture(scope="module", params=[example.name for example in NETWORKS])
+@pytest.fixture(scope="module", params=[example.name for example in (*NETWORKS, *TRANSFORMERS)])
 def build(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Artifact]:
     """A network compiled for `default`."""
     example = find(request.param)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
@@ -81,6 +82,58 @@ def test_attention_without_softmax(kit: SimpleNamespace, name: str, tokens: int)
     """The second product has an inner size of `tokens`; what the device leaves behind 50 of them is anything."""
     config = target_for(name)
     kit.compare(_attention(kit, config, tokens, 2, 32), config)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("inner", [0, 5])
+def test_heads_where_they_lie(kit: SimpleNamespace, name: str, inner: int) -> None:
+    """Products read heads of one layer's result and store side by side what they make; only values are copied."""
+    config = target_for(name)
+    build = kit.Regions(inner, config)
+    tokens, heads, width = 21, 3, 2 * config.channel_align
+    x = build.rows(build.tensor(tokens, 20), 3 * heads * width)
+
+    def part(number: int) -> Callable[[Expr], Expr]:
+        def moved(y: Expr) -> Expr:
+            cut = op.strided_slice(y, (number * heads * width,), ((number + 1) * heads * width,), axes=(1,))
+            parts = op.transpose(op.reshape(cut, (tokens, heads, width)), (1, 0, 2))
+            return op.strided_slice(parts, (0,), (width - inner,), axes=(2,)) if number < 2 else _turn(parts)
+
+        return moved
+
+    q, k, v = (build.move(part(number), x) for number in range(3))
+    y = build.product(build.product(q, k), v)
+    y = build.move(lambda y: op.reshape(op.transpose(y, (1, 0, 2)), (tokens, heads * width)), y)
+    segment = kit.compare(build.function(build.rows(y, 9)), config)
+    moves = [layer.tile for layer in segment.layers if layer.composite.attrs["Composite"] == "accel.move"]
+    assert moves[:2] == ["in place"] * 2 and moves[3] == "in place" and moves[2] != "in place"
+
+
+def test_heads_that_others_read_are_copied(kit: SimpleNamespace) -> None:
+    config = target_for("default")
+    build = kit.Regions(1, config)
+    x = build.rows(build.tensor(8, 20), 64)
+    q = build.move(lambda y: op.transpose(op.reshape(y, (8, 2, 32)), (1, 0, 2)), x)
+    y = build.product(q, q)
+    joined = build.move(
+        lambda y: op.reshape(op.transpose(y, (1, 0, 2)), (8, 32)), build.product(q, build.tensor(2, 16, 32))
+    )
+    segment = kit.compare(build.function(y, q, build.add(joined, joined)), config)
+    assert segment.layers[1].tile != "in place"
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_transposes_of_several_sequences(kit: SimpleNamespace, name: str) -> None:
+    """Heads of several sequences lie in steps of two lengths."""
+    config = target_for(name)
+    build = kit.Regions(3, config)
+    width = config.channel_align
+
+    def turned(y: Expr) -> Expr:
+        parts = op.transpose(op.reshape(y, (2, 10, 3, width)), (0, 2, 3, 1))
+        return op.reshape(parts, (6, width, 10))
+
+    kit.compare(build.function(build.move(turned, build.tensor(2, 10, 3 * width))), config)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

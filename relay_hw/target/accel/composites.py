@@ -6,18 +6,29 @@ In: the integer graph that quantization makes. Out: the same graph with calls of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
+from relay_hw.ir.expr import MACS, Call, Constant, Expr, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import Rewriter, copy_with
 from relay_hw.op import rows
+from relay_hw.target.accel.drop_batch import drop_batch
 from relay_hw.target.accel.move_groups import MoveGroup, move_groups
+from relay_hw.target.accel.pad_heads import pad_heads
 from relay_hw.transform.base import FunctionPass
-from relay_hw.transform.graph import count_uses, dtype_of, is_external, is_op, op_name, outer_order, shape_of
+from relay_hw.transform.graph import (
+    calls_that_read,
+    count_uses,
+    dtype_of,
+    is_external,
+    is_op,
+    op_name,
+    outer_order,
+    shape_of,
+)
 
 # Says why a composite cannot run on the device; None if it can.
 Legal = Callable[[Function], "str | None"]
@@ -127,21 +138,24 @@ _INTEGER: Final = ("nn.conv2d", "nn.dense", "nn.batch_matmul", "nn.max_pool2d", 
 class MergeDeviceComposites(FunctionPass):
     """The pass. Of several matching composites it takes the largest that `legal` accepts; without `legal` the largest.
 
-    Where `legal` accepts none, the group is made all the same: the partition asks again and keeps the reason.
+    Where `legal` accepts none, the group is made all the same: the partition asks again and keeps the reason. Before
+    that, heads of attention become whole blocks of `align` channels.
     """
 
     name = "merge-device-composites"
 
-    def __init__(self, legal: Legal | None = None) -> None:
+    def __init__(self, legal: Legal | None = None, align: int = 1) -> None:
         self.legal = legal
+        self.align = align
 
     def transform_function(self, function: Function, mod: IRModule) -> Function:
         if is_external(function):
             return function
-        groups = _choose(function, self.legal)
+        padded = pad_heads(drop_batch(function), self.align)
+        groups = _choose(padded.function, self.legal)
         if not groups:
             return function
-        new = _Merger(groups).rewrite(function)
+        new = _Merger(groups, padded.macs).rewrite(padded.function)
         assert isinstance(new, Function)
         return new
 
@@ -192,23 +206,12 @@ def _is_operand(call: Call) -> bool:
 AnyGroup = Group | MoveGroup
 
 
-def _readers(function: Function) -> dict[Expr, list[Expr]]:
-    """The calls that read each node, also through tuples."""
-    found: dict[Expr, list[Expr]] = {}
-    for node in outer_order(function.body):
-        if isinstance(node, Call):
-            for arg in node.args:
-                for part in arg.fields if isinstance(arg, Tuple) else (arg,):
-                    found.setdefault(part, []).append(node)
-    return found
-
-
 def _choose(function: Function, legal: Legal | None) -> dict[Call, AnyGroup]:
     """Groups by their root, consumers first, so that a residual add is offered to the layer before it."""
     uses = count_uses(function)
     order = [node for node in outer_order(function.body) if isinstance(node, Call)]
     position = {node: index for index, node in enumerate(order)}
-    readers = _readers(function)
+    readers = calls_that_read(outer_order(function.body))
     taken: set[Expr] = set()
     groups: dict[Call, AnyGroup] = {}
     for root in reversed(order):
@@ -346,12 +349,19 @@ def _group(composite: Composite, root: Call, backwards: Sequence[Call]) -> Group
 
 
 class _Merger(Rewriter):
-    def __init__(self, groups: dict[Call, AnyGroup]) -> None:
+    def __init__(self, groups: Mapping[Call, AnyGroup], macs: Mapping[Expr, int]) -> None:
         super().__init__()
         self._groups = groups
+        self._macs = macs
 
     def rewrite_call(self, old: Call, new: Call) -> Expr:
         group = self._groups.get(old)
         if group is None:
             return new
-        return Call(group.function(), [self._memo[arg] for arg in group.inputs], span=old.span)
+        return Call(self._composite(group), [self._memo[arg] for arg in group.inputs], span=old.span)
+
+    def _composite(self, group: AnyGroup) -> Function:
+        """The group's function, which says how many products it has without padding where it has more."""
+        function = group.function()
+        macs = sum(self._macs[call] for call in group.members if call in self._macs)
+        return copy_with(function, attrs={**function.attrs, MACS: macs}) if macs else function

@@ -31,7 +31,12 @@ class AccelOperators:
 
     def composites(self) -> Pass:
         """The pass that groups integer operators."""
-        return MergeDeviceComposites(self.why_not)
+        return MergeDeviceComposites(self.why_not, self.align)
+
+    @property
+    def align(self) -> int:
+        """Channels of a block as it lies in memory; 1 without a configuration."""
+        return 1
 
     def why_not(self, composite: Function) -> str | None:
         """Why a configuration cannot run a composite."""

@@ -66,6 +66,11 @@ class AccelTarget(AccelOperators):
         """Simulators, the Verilog, a board."""
         return tuple(kind.name for kind in DEVICES)
 
+    @property
+    def align(self) -> int:
+        """Channels of a block as it lies in memory."""
+        return self.config.channel_align
+
     def why_not(self, composite: Function) -> str | None:
         """Why a configuration cannot run a composite."""
         return tensorize.why_not(composite, self.timed)
