@@ -337,7 +337,8 @@ class RowKernel:
     """Softmax or a norm of each pixel's channels.
 
     `gain`, `bias`: int64 [channels] of a norm's channels; of softmax `gain` has an entry for each distance from the
-    largest channel. `visible`: int64 [pixels], how many channels of each pixel take part in its softmax.
+    largest channel. `visible`: int64 [pixels], how many channels of each pixel take part in its softmax. `bound`: where
+    no more take part than an input says, the inputs behind the first one: that number's bytes, and the exponentials.
     """
 
     source: Image
@@ -346,6 +347,7 @@ class RowKernel:
     gain: Int64
     bias: Int64
     visible: Int64
+    bound: tuple[Image, ...] = ()
 
     @property
     def target(self) -> Image:
@@ -397,8 +399,10 @@ def kernel_inputs(kernel: KernelSpec) -> tuple[Image, ...]:
     match kernel:
         case ConvKernel():
             return (kernel.source,) if kernel.residual is None else (kernel.source, kernel.target)
-        case PoolKernel() | TransposeKernel() | RowKernel():
+        case PoolKernel() | TransposeKernel():
             return (kernel.source,)
+        case RowKernel():
+            return (kernel.source, *kernel.bound)
         case AddKernel():
             return (kernel.source, kernel.source)
         case MulKernel():

@@ -169,7 +169,8 @@ A row is its first `columns` elements; indices are added modulo 2^16. The last e
 the same rules, but they count in no sum. `high16(v)` is v shifted left, or cut on the right, until it has 16 bits,
 `bits(v)` the number of bits of v; `>>` rounds half_up.
 ```
-softmax: an element counts where its column is below min(visible + r * visible_step, columns)
+softmax: an element counts where its column is below min(visible + r * visible_step, columns), and with `bounded` below
+         cof[cof_base + 256][0].gain, unsigned
     top      = largest element that counts, -128 if none does
     entry    = cof[cof_base + top - element][c mod (BLOCK_OUT / 4)].gain, unsigned, where the element counts, else 0
     mantissa = entry mod 4096;  exponent = entry / 4096
@@ -190,7 +191,8 @@ norms: u = element, of rms_norm element - inp_zero
 `shift` is from -15 to 15 for softmax and from 0 to 40 for norms (else ILLEGAL_FIELD); the coefficients lie inside `cof`
 (else SRAM_RANGE): a softmax has one entry for each distance from 0 to 255, where each of the unit's lanes finds its own
 copy; of a norm the lanes of an entry belong to neighbouring columns. A configuration with `cof_depth` 0 has no such
-unit (ILLEGAL_OPCODE).""",
+unit (ILLEGAL_OPCODE). What `bounded` reads lies behind the exponentials, in lane 0: how many columns there are in this
+launch, while the program is the same for all.""",
         Op.FINISH: """\
 Every program ends with its only FINISH. It takes and gives no tokens.""",
     }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 
 from relay_hw.accel.isa.alu import ALU_OPS, AluOp
-from relay_hw.accel.isa.config import TAPS, AccelConfig
+from relay_hw.accel.isa.config import EXPONENTIALS, TAPS, AccelConfig
 from relay_hw.accel.isa.ordering import Access
 from relay_hw.accel.isa.program import Program, Section, WindowPlan, align
 from relay_hw.accel.isa.randframe import DRAM, UOP_DST, ProgramFrame
@@ -343,6 +343,8 @@ class _Generator(ProgramFrame):
         columns = count * c.block_out - rng.choice([0, 0, rng.randrange(c.block_out)])
         v = {"kind": kind, "rows": rows, "columns": columns, "acc_base": base + bank * c.acc_bank_depth}
         v |= {"row_step": steps[0] & 0xFFFF, "entry_step": steps[1] & 0xFFFF}
+        if kind is RowKind.SOFTMAX and c.cof_depth > EXPONENTIALS:
+            v["bounded"] = rng.randrange(2)
         v["cof_base"] = rng.randrange(c.cof_depth - row_coefficients(c, v) + 1)
         v |= {"zero_point": rng.choice([0, rng.randrange(-128, 128)]), "inp_zero": rng.randrange(-128, 128)}
         if kind is RowKind.SOFTMAX:

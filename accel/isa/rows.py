@@ -52,7 +52,7 @@ def row(state: AccelState, v: Values, index: int) -> None:
     elements = arith.sign_extend(state.acc[places].astype(np.int64), 8).reshape(v["rows"], -1)
     cof = state.cof[v["cof_base"] :]
     if v["kind"] == RowKind.SOFTMAX:
-        result = _softmax(v, elements, cof[:EXPONENTIALS].astype(np.int64) & 0xFFFF)
+        result = _softmax(v, elements, cof[: EXPONENTIALS + v["bounded"]].astype(np.int64) & 0xFFFF)
     else:
         records = cof[: elements.shape[1] // config.row_lanes].reshape(-1).view(np.int64)
         result = _norm(_Rows(v, elements, arith.sign_extend(records, 16), records >> 32))
@@ -71,7 +71,8 @@ def bit_length(values: Index) -> Index:
 
 
 def _softmax(v: Values, elements: Index, table: Index) -> Index:
-    limit = np.minimum(v["visible"] + np.arange(v["rows"]) * v["visible_step"], v["columns"])
+    most = min(v["columns"], int(table[EXPONENTIALS, 0])) if v["bounded"] else v["columns"]
+    limit = np.minimum(v["visible"] + np.arange(v["rows"]) * v["visible_step"], most)
     seen = _columns(elements)[None, :] < limit[:, None]
     top = np.where(seen, elements, -128).max(axis=1, keepdims=True)
     lane = _columns(elements) % table.shape[1]

@@ -111,9 +111,10 @@ def row_entries(config: AccelConfig, columns: int) -> int:
 
 
 def row_coefficients(config: AccelConfig, v: Values) -> int:
-    """Entries of COF that ROW reads: a softmax looks up all exponentials, a norm has a record for each column."""
+    """Entries of COF that ROW reads: a softmax looks up all exponentials, and a bound behind them; a norm has a record
+    for each column."""
     if v["kind"] == RowKind.SOFTMAX:
-        return EXPONENTIALS
+        return EXPONENTIALS + v.get("bounded", 0)
     return ROW_QUARTERS * row_entries(config, v["columns"])
 
 

@@ -15,7 +15,7 @@ from relay_hw.accel.isa.config import INSTRUCTION_BYTES, SEMAPHORES
 from relay_hw.accel.isa.errors import EncodeError, FaultCode
 from relay_hw.accel.isa.fields import Field, Layout
 
-ISA_VERSION = 6
+ISA_VERSION = 7
 DEVICE_MAGIC = 0x57484C52  # "RLHW" in memory order
 
 
@@ -344,6 +344,9 @@ ROW = Instruction(
             Field("entry_step", _w(4, 16), 16, "accumulator step from one entry of a row to the next"),
             Field("visible", _w(5), 16, "softmax: columns that count in the first row"),
             Field("visible_step", _w(5, 16), 1, "softmax: each row counts one column more than the row before"),
+            Field(
+                "bounded", _w(5, 17), 1, "softmax: no more columns count than the entry behind 256 exponentials says"
+            ),
             Field("shift", _w(5, 24), 7, "softmax: -15 to 15, norms: 0 to 40: last right shift", signed=True),
             Field("epsilon_low", _w(6), 32, "norms: low bits of what is added to the variance"),
             Field("epsilon_high", _w(7), 16, "norms: bits 47 to 32 of it"),
@@ -397,7 +400,13 @@ COF = Layout(
     "cof",
     64,
     (
-        Field("gain", 0, 16, "norms: times the standardised element; softmax: 16 bits of an exponential", signed=True),
+        Field(
+            "gain",
+            0,
+            16,
+            "norms: times the standardised element; softmax: an exponential, or a bound",
+            signed=True,
+        ),
         Field("bias", 32, 32, "norms: added to that product", signed=True),
     ),
 )

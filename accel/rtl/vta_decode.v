@@ -227,7 +227,7 @@ module vta_decode #(
   wire row_bad = insn_i[`VTA_ROW_KIND] > `VTA_ROWKIND_RMS_NORM || ~|insn_i[`VTA_ROW_ROWS] || ~|insn_i[`VTA_ROW_COLUMNS]
       || shift_bad;
   wire [16:0] row_entries = ({1'b0, insn_i[`VTA_ROW_COLUMNS]} + ROUND_UP[16:0]) >> BLOCK_LOG;
-  wire [18:0] coefficients = is_softmax ? `VTA_EXPONENTIALS : {row_entries, 2'd0};
+  wire [18:0] coefficients = is_softmax ? `VTA_EXPONENTIALS + {18'd0, insn_i[`VTA_ROW_BOUNDED]} : {row_entries, 2'd0};
   wire cof_bad = {12'd0, {4'd0, insn_i[`VTA_ROW_COF_BASE]} + {1'b0, coefficients}} > COF_DEPTH;
   wire uops_bad = insn_i[`VTA_GEMM_UOP_BEGIN] >= insn_i[`VTA_GEMM_UOP_END]
       || {16'd0, insn_i[`VTA_GEMM_UOP_END]} > UOP_DEPTH;

@@ -129,9 +129,17 @@ module vta_row #(
   wire [5:0] shift = softmax_q ? 6'd0 : (shift_q[5:0] > 6'd35) ? 6'd35 : shift_q[5:0];
   wire [35:0] half = (36'd1 << shift) >> 1;
 
-  // columns that count: of the row for its maximum, then with the rows from round to round
+  // columns that count: of the row for its maximum, then with the rows from round to round.  What bounds them is read as
+  // the instruction begins.
+  reg bounded_q, looked_q;
+  reg [15:0] columns_bound_q;
+  wire [15:0] bound = (looked_q && bounded_q && cof_r_i[15:0] < columns_q) ? cof_r_i[15:0] : columns_bound_q;
+  always @(posedge clk_i) looked_q <= start_i;
+  always @(posedge clk_i)
+    if (start_i) bounded_q <= kind == `VTA_ROWKIND_SOFTMAX && insn_i[`VTA_ROW_BOUNDED];
+  always @(posedge clk_i) columns_bound_q <= start_i ? insn_i[`VTA_ROW_COLUMNS] : bound;
   reg [15:0] limit_a_q, limit_b_q, limit_d_q, limit_c_q;
-  wire [15:0] limit = (softmax_q && visible_q < {1'b0, columns_q}) ? visible_q[15:0] : columns_q;
+  wire [15:0] limit = (softmax_q && visible_q < {1'b0, bound}) ? visible_q[15:0] : bound;
   reg second_q;
   always @(posedge clk_i) second_q <= first;
   always @(posedge clk_i)
@@ -268,13 +276,14 @@ module vta_row #(
 
   wire [QUARTER_W-1:0] dist_b, dist_c, bytes;
   assign cof_s_re_o = softmax_q && valid_b_q[1];
-  assign cof_r_re_o = softmax_q ? valid_c_q[1] : valid_c_q[7];
+  wire [15:0] behind = insn_i[`VTA_ROW_COF_BASE] + `VTA_EXPONENTIALS;
+  assign cof_r_re_o = start_i || (softmax_q ? valid_c_q[1] : valid_c_q[7]);
   generate
     for (lane = 0; lane < LANES; lane = lane + 1) begin : g_lanes
       wire [15:0] near_b = {8'd0, dist_b[lane*8+:8]};
       wire [15:0] near_c = {8'd0, dist_c[lane*8+:8]};
       assign cof_s_raddr_o[lane*16+:16] = cof_base_q + near_b;
-      assign cof_r_raddr_o[lane*16+:16] = softmax_q ? cof_base_q + near_c : column_q;
+      assign cof_r_raddr_o[lane*16+:16] = start_i ? behind : softmax_q ? cof_base_q + near_c : column_q;
       vta_row_lane u_lane (
           .clk_i       (clk_i),
           .en_i        (busy_q),

@@ -49,6 +49,7 @@ def compile_command(args: Namespace, console: Console) -> int:
         strategy=args.quantize or _usual_strategy(args),
         resident=args.resident,
         batch_calls=args.batch_calls,
+        prefix_masks=tuple(args.prefix_mask),
         tune=args.tune,
         validate=not args.no_validate,
         limits=reading["options"].limits,

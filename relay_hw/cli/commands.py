@@ -96,6 +96,8 @@ def _add_build_commands(commands: Any) -> None:
     build.add_argument("--resident", choices=("auto", "off"), default="auto", help=text)
     text = "most calls of a fragment, from loops, lists, trees and samples, that one launch computes (default 1)"
     build.add_argument("--batch-calls", type=arg.count, default=1, metavar="N", help=text)
+    text = "input that is a mask of ones and then zeros (padding at the end), which the accelerator takes as a length"
+    build.add_argument("--prefix-mask", action="append", default=[], metavar="INPUT", help=text)
     text = "memory model that programs are optimised for (default standard)"
     build.add_argument("--memory", type=arg.memory, metavar=MEMORY, help=text)
     text = "seconds to spend searching for faster tiles on the cycle simulator (default 0: off); results are cached"

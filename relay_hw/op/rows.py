@@ -47,6 +47,8 @@ EPSILON_BITS = 4
 MOST_SHIFT = 40
 # How far the product of an element and an inverse root is shifted, less what the two say: 16 has the root 4.
 NORM_SHIFT = 23 - FRACTION_BITS - EPSILON_BITS // 2
+# Bytes of a length, the lower one first.
+LENGTH_BYTES = 2
 # No row is longer.
 WHOLE = (1 << 31) - 1
 
@@ -99,12 +101,14 @@ def _softmax_type(attrs: FixedSoftmaxAttrs, data: TensorType, table: TensorType,
         raise TypeCheckError(
             f"the table of {name} must be 256 numbers of uint16, not {show_shape(table.shape)} of {table.dtype}"
         )
-    ones = lengths.rank == 1 and (lengths.shape[0] == 1 or same_dim(lengths.shape[0], data.shape[0]))
-    if lengths.dtype != "int32" or not ones:
+    rank = {"int32": 1, "int8": 2}.get(lengths.dtype)
+    if lengths.rank != rank or not (lengths.shape[0] == 1 or same_dim(lengths.shape[0], data.shape[0])):
         raise TypeCheckError(
-            f"the lengths of {name} must be one int32 or one for each part of the first axis, "
+            f"the lengths of {name} must be one int32, or its bytes, or one for each part of the first axis, "
             f"not {show_shape(lengths.shape)} of {lengths.dtype}"
         )
+    if rank == 2 and isinstance(bytes_each := lengths.shape[1], int) and bytes_each < LENGTH_BYTES:
+        raise TypeCheckError(f"lengths of {name} in bytes must have {LENGTH_BYTES} or more each, not {bytes_each}")
     if attrs.causal and data.rank < 2:
         raise TypeCheckError(f"the data of causal {name} must have 2 axes, not {data.rank}")
     check_range(name, "multiplier", attrs.multiplier, 1 << 15, (1 << 16) - 1)
@@ -117,7 +121,11 @@ def visible(shape: Sequence[int], lengths: Array, causal: bool) -> Array:
     """Which columns each row of `shape` takes part in: the first ones, as many as `lengths` says for its part of the
     first axis; of a causal row none behind its own, where the last row ends with the last column."""
     columns = np.arange(shape[-1])
-    first = np.asarray(lengths).reshape(-1, *[1] * (len(shape) - 1))
+    numbers = np.asarray(lengths)
+    if numbers.dtype == np.int8:
+        low, high = (numbers[:, at].astype(np.int64) & 0xFF for at in range(LENGTH_BYTES))
+        numbers = low | high << 8
+    first = numbers.reshape(-1, *[1] * (len(shape) - 1))
     seen = columns < first
     if causal:
         seen = seen & (columns <= np.arange(shape[-2])[:, None] + shape[-1] - shape[-2])
@@ -156,7 +164,8 @@ def softmax(data: Expr, table: Expr, lengths: Expr | None = None, **numbers: Any
     """Softmax of the rows of int8 `data`, by default in units of 1/256 above -128.
 
     `table`: uint16 [256], what a number counts that is so much less than its row's largest one, see `exponentials`.
-    `lengths`: int32, one or one for each part of the first axis, how many columns count; all if None. `numbers`: fields
+    `lengths`: how many columns count, int32, one or one for each part of the first axis, or int8 [.., 2 or more], the
+    bytes of such numbers; all if None. `numbers`: fields
     of FixedSoftmaxAttrs by name.
     """
     given = const(np.full(1, WHOLE, np.int32)) if lengths is None else lengths

@@ -15,12 +15,11 @@ from numpy.typing import NDArray
 from relay_hw.ir.expr import Call, Expr
 from relay_hw.op.reduce import reduced_axes
 from relay_hw.transform.graph import constant_value, dtype_of, is_op, op_name, scalar_value, shape_of
+from relay_hw.transform.prefix_masks import MASKED
 
 Vector = NDArray[np.float64]
 # What reads a call; None where something but calls does.
 Readers = Callable[[Call], Sequence[Expr] | None]
-# What a mask adds to scores that do not count, at most.
-MASKED = -1e3
 
 
 @dataclass(frozen=True, slots=True, eq=False)

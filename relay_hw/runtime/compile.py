@@ -62,6 +62,7 @@ from relay_hw.transform.batch_fragments import BatchedForm
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.one_sample import OneSample, one_sample
 from relay_hw.transform.pipelines import simplify_pipeline
+from relay_hw.transform.prefix_masks import check_prefixes, prefix_masks
 
 Calibration = Mapping[str, NDArray[Any]]
 STAGES = ("imported", "simplified", "quantized", "partitioned")
@@ -278,7 +279,11 @@ def _quantized(
     single = imported if split is None else split.mod
     if split is not None and calibration is not None:
         calibration = single_samples(with_batch(inputs_of(single), split.inputs, split.batch), calibration)
-    simplified = simplify_pipeline()(single)
+    masks = options.prefix_masks
+    for name in masks:
+        if calibration is not None and name in calibration:
+            check_prefixes(name, np.asarray(calibration[name]))
+    simplified = prefix_masks(simplify_pipeline()(single), masks)
     if accelerate and not is_float:
         layers = sum(count_products(function.body) for function in simplified.functions.values())
         options.limits.check("layers", f"the layers of {options.name}", layers)
@@ -310,6 +315,7 @@ def _assembled(
     on_device = device_functions(partitioned, machine.name)
     caller = Caller(functions["main"], others, _in_segments(partitioned), tuple(on_device), split.batch if split else 1)
     inputs, outputs = inputs_of(made.mod, calibration), outputs_of(mod, made.mod["main"])
+    inputs = tuple(replace(row, is_prefix=row.name in options.prefix_masks) for row in inputs)
     calls = caller.calls(inputs, calibration)
     resident = options.resident == "auto"
     # Forms, and what another sample may call, stay on the device as regions do that an inference launches once.

@@ -20,7 +20,7 @@ from relay_hw.target.records import LayerInfo, RegionInfo
 from relay_hw.tensorize.certificate import Certificate
 from relay_hw.transform.batch_fragments import BatchedForm
 
-FORMAT = 10
+FORMAT = 11
 KIND = "relay-hw build"
 Json = Any
 
@@ -31,7 +31,7 @@ class TensorInfo:
 
     `batch_axis`: where the parts lie that the programs compute one by one, of a model whose samples are batches.
     `type`: its type as `relay_hw.backend.store` writes it, where it is no tensor of known shape.
-    `seen`: an input of floats over the calibration data, part by part.
+    `seen`: an input of floats over the calibration data, part by part. `is_prefix`: of ones and then zeros only.
     """
 
     name: str
@@ -42,6 +42,7 @@ class TensorInfo:
     type: Json = None
     batch_axis: int | None = None
     seen: Seen | None = None
+    is_prefix: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,6 +53,8 @@ class CompileOptions:
     `strategy`: how to quantize the network; `float`: not at all, so that all of it runs on the host.
     `resident`: "auto" keeps weights on the device between launches where that is faster, "off" never.
     `batch_calls`: calls of a fragment of a program with control flow that one launch may compute; 1: each by itself.
+    `prefix_masks`: inputs that are masks of ones and then zeros, so that the accelerator is told by a number which
+    columns of a softmax count; samples with other masks are refused.
     `tune`: seconds to spend searching for faster tiles on the cycle simulator.
     `cache`: folder that earlier results of such searches are read from; by default the user cache directory.
     `validate`: False leaves out the proof that each program computes what its network says.
@@ -70,6 +72,7 @@ class CompileOptions:
     strategy: Strategy | str = "int8"
     resident: str = "auto"
     batch_calls: int = 1
+    prefix_masks: tuple[str, ...] = ()
     tune: float = 0
     cache: Path | None = None
     validate: bool = True

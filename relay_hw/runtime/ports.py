@@ -24,6 +24,7 @@ from relay_hw.ir.visit import post_order
 from relay_hw.quantize.finite import check_samples, check_value
 from relay_hw.quantize.inputs import Seen, complaint, look, shape_hint
 from relay_hw.runtime.manifest import TensorInfo
+from relay_hw.transform.prefix_masks import check_prefixes
 
 Array = NDArray[Any]
 # Samples of one input: an array, samples first, or values of a type that is no tensor of known shape.
@@ -170,6 +171,8 @@ def _array(row: TensorInfo, array: Array, is_quantized: bool) -> Array:
         array = np.ascontiguousarray(array, dtype)
     if is_quantized:
         check_samples(f"input {row.name}", array)
+    if row.is_prefix:
+        check_prefixes(row.name, array)
     return array.reshape((len(array), *row.shape))
 
 

@@ -313,6 +313,6 @@ def _row(index: int, v: Values, config: AccelConfig) -> tuple[Access, ...]:
     cells = np.unique(places)
     if cells.size < places.size:
         raise TensorizeError(f"instruction {index}: rows must share no acc entry")
-    count = EXPONENTIALS if v["kind"] == RowKind.SOFTMAX else ROW_QUARTERS * entries
+    count = EXPONENTIALS + v["bounded"] if v["kind"] == RowKind.SOFTMAX else ROW_QUARTERS * entries
     coefficients = v["cof_base"] + np.arange(count, dtype=np.int64)
     return Access(Mem.ACC, cells, False), Access(Mem.ACC, cells, True), Access(Mem.COF, coefficients, False)

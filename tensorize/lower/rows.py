@@ -6,7 +6,7 @@ zero point, what lies in entries behind that one is passed as it is.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
 import numpy as np
@@ -15,10 +15,10 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.slots import ROW_STAGES, row_round_slots
 from relay_hw.accel.isa.spec import Dst, Form, Mem, Op, RowKind
 from relay_hw.errors import TensorizeError
-from relay_hw.tensorize.commands import Axis, Buffer, Command, Ref, Step
+from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step
 from relay_hw.tensorize.kernel import Int64, RowKernel
 from relay_hw.tensorize.layout import pixel_bytes, row_records
-from relay_hw.tensorize.lower.common import LayerId, Part, looped, store_flat, widened
+from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, store_flat, transfer, widened
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.choose import chunk_sizes
 from relay_hw.tensorize.tiles.geometry import acc_unit, parts, run_cycles
@@ -57,8 +57,25 @@ def _cycles(kernel: RowKernel, rows: int, config: Target) -> int:
 def lower_rows(layer: LayerId, kernel: RowKernel, tile: RowTile, config: AccelConfig) -> tuple[Step, ...]:
     """Steps of a layer; its tensors: input, output."""
     data = row_records(kernel, config)
-    cof = Buffer(("cof", sha256(data).hexdigest()[:16]), Mem.COF, len(data) // config.cof_bytes, data=data)
+    entries = len(data) // config.cof_bytes
+    name: Key = ("cof", sha256(data).hexdigest()[:16])
+    if kernel.bound:
+        loads = _bounded(layer.tensors[1:3], (*name, *layer.tensors[1]), entries, config)
+        cof = Buffer((*name, *layer.tensors[1]), Mem.COF, entries + 1, loads=loads)
+    else:
+        cof = Buffer(name, Mem.COF, entries, data=data)
     return tuple(_step(layer, kernel, cof, chunk, config) for chunk in parts(kernel.source.pixels, tile.rows))
+
+
+def _bounded(tensors: Sequence[Key], cof: Key, entries: int, config: AccelConfig) -> tuple[Command, ...]:
+    """LOADs of the exponentials, a tensor of constants, and of what bounds columns behind them."""
+    bound, table = tensors
+
+    def load(tensor: Key, first: int, count: int) -> Command:
+        values = transfer(config, Runs(1, 1, count * config.cof_bytes))
+        return Command(Op.LOAD, {"mem": Mem.COF, **values}, {"dram": Ref(tensor), "sram": Ref(cof, first)})
+
+    return load(table, 0, entries), load(bound, entries, 1)
 
 
 def _step(layer: LayerId, kernel: RowKernel, cof: Buffer, chunk: Part, config: AccelConfig) -> Step:
@@ -89,6 +106,7 @@ def _rows(kernel: RowKernel, cof: Buffer, acc: Ref, chunk: Part, config: AccelCo
             "entry_step": 1,
             "visible": int(visible[first]) if kernel.kind is RowKind.SOFTMAX else 0,
             "visible_step": step,
+            "bounded": int(bool(kernel.bound)),
             "shift": stage.shift,
             "epsilon_low": stage.epsilon & 0xFFFFFFFF,
             "epsilon_high": stage.epsilon >> 32,

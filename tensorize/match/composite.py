@@ -47,7 +47,7 @@ from relay_hw.tensorize.match.reading import (
     var_type,
     with_padding,
 )
-from relay_hw.tensorize.match.rows import RowReader
+from relay_hw.tensorize.match.rows import RowReader, bound_constants
 from relay_hw.tensorize.match.transpose import Spread, transpose_kernel
 
 PREFIX = "accel."
@@ -217,9 +217,10 @@ class _Reader(Reader):
         return Matched(kernel, params, left)
 
     def rows(self) -> Matched:
-        """softmax or a norm of rows of a parameter."""
-        kernel, shape = RowReader(self.composite, self.config).rows()
-        return Matched(kernel, (0,), shape)
+        """softmax or a norm of rows of a parameter; a softmax may be bounded by another one."""
+        reader = RowReader(self.composite, self.config)
+        kernel, shape = reader.rows()
+        return Matched(kernel, reader.params(), shape, bound_constants(kernel, self.config))
 
     def mul(self) -> Matched:
         """fixed.mul of two parameters, of which the second may be one pixel; [table]."""

@@ -46,6 +46,8 @@ from relay_hw.tensorize.validate.terms import (
 )
 
 Value = Terms | tuple[Terms, ...]
+# Lengths that are no constants: axes of the tensor, bytes of each that say a number.
+_BOUND_AXES, _BOUND_BYTES = 2, 2
 # Operators that put whole tensors together or take them apart.
 _JOINS = ("concatenate", "split", "stack")
 
@@ -173,17 +175,22 @@ def _softmax(attrs: Attrs, args: Sequence[Terms]) -> Terms:
     """Rows of the last axis. A column counts before its part's length, and of causal rows up to the row's own, where
     the last row ends with the last column."""
     data, table, lengths = args
-    if (table.low != table.high).any() or (lengths.low != lengths.high).any():
-        raise TensorizeError("the table and the lengths of fixed.softmax must be constant")
+    bound = lengths[0, :_BOUND_BYTES] if len(lengths.shape) == _BOUND_AXES else None
+    if (table.low != table.high).any() or (bound is None and (lengths.low != lengths.high).any()):
+        raise TensorizeError("the table and the lengths of fixed.softmax must be constant, or its lengths bytes")
+    if bound is not None and lengths.shape[0] != 1:
+        raise TensorizeError("lengths of fixed.softmax in bytes must be one for all parts")
     places = np.indices(data.shape)
-    length = lengths.low if lengths.low.size > 1 else np.repeat(lengths.low, data.shape[0])
-    counts = places[-1] < length[places[0]]
+    counts = np.ones(data.shape, np.bool_)
+    if bound is None:
+        length = lengths.low if lengths.low.size > 1 else np.repeat(lengths.low, data.shape[0])
+        counts = places[-1] < length[places[0]]
     if attrs.causal:
         behind = data.shape[-1] - data.shape[-2]
         counts &= places[-1] - behind <= places[-2]
     numbers = (int(attrs.multiplier), int(attrs.shift), int(attrs.zero_point))
     columns = data.shape[-1]
-    found = softmaxes(data.reshape(-1, columns), counts.reshape(-1, columns), table.low, numbers)
+    found = softmaxes(data.reshape(-1, columns), counts.reshape(-1, columns), table.low, numbers, bound)
     return found.reshape(*data.shape)
 
 

@@ -11,11 +11,12 @@ import numpy as np
 
 from relay_hw.accel.isa.config import EXPONENTIALS, ROW_QUARTERS
 from relay_hw.accel.isa.spec import Mem, RowKind
-from relay_hw.tensorize.validate.memories import Failure, Memories
+from relay_hw.tensorize.validate.memories import Failure, Memories, known
 from relay_hw.tensorize.validate.terms import INT8, Numbers, Terms, function, key, norms, softmaxes
 
 Values = Mapping[str, int]
 _INDICES = 1 << 16
+_BOUND_BYTES = 2
 
 
 def row(state: Memories, v: Values, index: int) -> None:
@@ -48,11 +49,19 @@ def _low_bytes(sums: Terms) -> Terms:
 def _softmax(state: Memories, v: Values, elements: Terms, index: int) -> Terms:
     limit = np.minimum(v["visible"] + np.arange(v["rows"]) * v["visible_step"], v["columns"])
     counts = np.arange(elements.shape[1])[None, :] < limit[:, None]
+    bound = _bound(state, v["cof_base"] + EXPONENTIALS, index) if v["bounded"] else None
     records = _records(state, v["cof_base"], EXPONENTIALS, index)
     table = records[:, :, 0] & 0xFFFF
     if (table != table[:, :1]).any():
         raise Failure(f"instruction {index} must have the same table of exponentials in all lanes")
-    return softmaxes(elements, counts, table[:, 0], (v["multiplier"], v["shift"], v["zero_point"]))
+    return softmaxes(elements, counts, table[:, 0], (v["multiplier"], v["shift"], v["zero_point"]), bound)
+
+
+def _bound(state: Memories, entry: int, index: int) -> Terms:
+    """The bytes of the number of columns that count at most."""
+    state.entries(Mem.COF, np.array([entry]), index)
+    begin = entry * state.config.cof_bytes
+    return known(state.bytes[Mem.COF][begin : begin + _BOUND_BYTES])
 
 
 def _norm(state: Memories, v: Values, elements: Terms, index: int) -> Terms:

@@ -237,13 +237,19 @@ def rows_mixed(elements: Terms, counts: Numbers) -> Numbers:
     return found
 
 
-def softmaxes(elements: Terms, counts: Numbers, table: Numbers, numbers: Sequence[int]) -> Terms:
-    """Softmax of rows [rows, columns] with a table of 256; `numbers`: multiplier, shift, zero point.
+def softmaxes(
+    elements: Terms, counts: Numbers, table: Numbers, numbers: Sequence[int], bound: Terms | None = None
+) -> Terms:
+    """Softmax of rows [rows, columns] with a table of 256; `numbers`: multiplier, shift, zero point; `bound`: the bytes
+    of how many columns count at most.
 
     What does not count is the zero point.
     """
-    name = key("softmax", *table.tolist(), *numbers)
-    mixed = function(name, rows_mixed(elements, counts)[:, None], elements.numbers)
+    name = key("softmax", *table.tolist(), *numbers, bound is not None)
+    columns = np.arange(elements.shape[1])[None, :]
+    # Which elements take part is seen as the program runs: by the bound, and by where each of them is.
+    places = [] if bound is None else [*map(np.asarray, bound.numbers.astype(np.int64)), columns]
+    mixed = function(name, rows_mixed(elements, counts)[:, None], elements.numbers, *places)
     zero = numbers[-1]
     return Terms(
         np.where(counts, mixed, zero % PRIME), np.where(counts, INT8[0], zero), np.where(counts, INT8[1], zero)

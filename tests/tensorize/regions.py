@@ -202,12 +202,18 @@ class Regions:
         return self._call("accel.table", [inner], body, [x])
 
     def softmax(
-        self, x: Expr, causal: bool = False, lengths: Sequence[int] | None = None, inside: Sequence[int] = ()
+        self, x: Expr, causal: bool = False, lengths: Sequence[int] | Expr | None = None, inside: Sequence[int] = ()
     ) -> Expr:
-        """fixed.softmax of the last axis; of a tensor reshaped to `inside`, and back, where that is given."""
+        """fixed.softmax of the last axis; of a tensor reshaped to `inside`, and back, where that is given.
+
+        `lengths`: numbers, or a value of the region with the bytes of one.
+        """
         inner = self._inner(x)
+        params, args = [inner], [x]
+        if isinstance(lengths, Expr):
+            params, args = [inner, self._inner(lengths, "r")], [x, lengths]
         table = Constant(exponentials(float(self.rng.uniform(0.01, 0.3))))
-        given = None if lengths is None else Constant(np.array(lengths, np.int32))
+        given = None if lengths is None else Constant(np.array(lengths, np.int32)) if len(params) == 1 else params[1]
         numbers = {
             "multiplier": int(self.rng.integers(1 << 15, 1 << 16)),
             "shift": int(self.rng.integers(3, 9)),
@@ -216,7 +222,7 @@ class Regions:
         data = op.reshape(inner, tuple(inside)) if inside else inner
         body: Expr = op.fixed.softmax(data, table, given, causal=causal, **numbers)
         body = op.reshape(body, self._shapes[x]) if inside else body
-        return self._call("accel.softmax", [inner], body, [x])
+        return self._call("accel.softmax", params, body, args)
 
     def norm(self, x: Expr, centered: bool = True) -> Expr:
         """fixed.layer_norm or fixed.rms_norm of the last axis."""
@@ -361,12 +367,32 @@ def run(
     return found
 
 
-def compare(function: Function, config: Target, seed: int = 0, order: int | None = None) -> Segment:
-    """Compile, prove, run on random inputs, and hold every output byte against the interpreter."""
+def compare(
+    function: Function,
+    config: Target,
+    seed: int = 0,
+    order: int | None = None,
+    given: Sequence[tuple[str, np.ndarray]] = (),
+) -> Segment:
+    """Compile, prove, run on random inputs, and hold every output byte against the interpreter.
+
+    It also runs once for each of `given`, an input's name and value, the other inputs at random.
+    """
     segment = compile_function(function, config, "accel_0")
     validate(function, segment, config)
     rng = np.random.default_rng(seed)
-    values = [rng.integers(-128, 128, p.type_annotation.static_shape).astype(np.int8) for p in function.params]
+    for known in ({}, *({name: value} for name, value in given)):
+        values = [
+            known.get(p.name_hint, rng.integers(-128, 128, p.type_annotation.static_shape).astype(np.int8))
+            for p in function.params
+        ]
+        _equal(function, segment, config, values, seed, order)
+    return segment
+
+
+def _equal(
+    function: Function, segment: Segment, config: Target, values: Sequence[np.ndarray], seed: int, order: int | None
+) -> None:
     wanted = evaluate(IRModule.from_expr(function), values)
     wanted = list(wanted) if isinstance(wanted, tuple) else [wanted]
     found = run(segment, values, config, order)
@@ -376,4 +402,3 @@ def compare(function: Function, config: Target, seed: int = 0, order: int | None
             f"seed {seed}, configuration {config.name}: output {number} differs first at {tuple(different[0])}: "
             f"{have[tuple(different[0])]} instead of {np.asarray(want)[tuple(different[0])]}\n{segment.schedule}"
         )
-    return segment

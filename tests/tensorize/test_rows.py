@@ -60,6 +60,22 @@ def test_lengths(kit: SimpleNamespace, device: Target, causal: bool) -> None:
     kit.compare(build.function(build.softmax(y, causal, (15,))), device)
 
 
+@pytest.mark.parametrize("name", ["default", "w4", "wide"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_length_that_is_an_input(kit: SimpleNamespace, name: str, causal: bool) -> None:
+    """The program is the same for all of them. Two softmaxes read one length, a third has none."""
+    config = target_for(name)
+    build = kit.Regions(7, config)
+    length = build.tensor(1, config.cof_bytes)
+    y = build.softmax(build.softmax(build.tensor(4, 12, 20), causal, length), causal, length)
+    given = []
+    for columns in (0, 1, 7, 19, 20, 21, 300, (1 << 16) - 1):
+        entry = np.zeros((1, config.cof_bytes), np.int8)
+        entry[0, :2] = np.frombuffer(np.uint16(columns).tobytes(), np.int8)
+        given.append(("x0", entry))
+    kit.compare(build.function(build.softmax(y, causal)), config, given=given)
+
+
 def test_rows_of_more_axes(kit: SimpleNamespace, device: Target) -> None:
     """Reshapes around a function of rows that keep them; causal matrices are those inside."""
     build = kit.Regions(9, device)
@@ -236,7 +252,7 @@ REFUSED: dict[str, tuple[str, Function, str]] = {
     "lengths": (
         "default",
         composite("softmax", ROWS, op.fixed.softmax(ROWS, TABLE, LENGTHS), LENGTHS),
-        "lengths must be a constant, not Var",
+        "lengths that are no constant must be int8 of (1, 32), not int32 of (1,)",
     ),
     "columns": (
         "default",

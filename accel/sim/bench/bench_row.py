@@ -39,7 +39,8 @@ def random_row(config: AccelConfig, random: Random) -> dict[str, int]:
     interleaved = random.random() < 0.3
     row_step, entry_step = (1, rows) if interleaved else (count, 1)
     kind = random.choice(list(RowKind))
-    reads = EXPONENTIALS if kind is RowKind.SOFTMAX else ROW_QUARTERS * count
+    bounded = random.randint(0, 1) if kind is RowKind.SOFTMAX else 0
+    reads = EXPONENTIALS + bounded if kind is RowKind.SOFTMAX else ROW_QUARTERS * count
     values = {
         "kind": kind,
         "rows": rows,
@@ -52,6 +53,7 @@ def random_row(config: AccelConfig, random: Random) -> dict[str, int]:
         "inp_zero": random.randint(-128, 127),
         "visible": random.choice([0, columns, random.randint(0, columns), 65535]),
         "visible_step": random.randint(0, 1),
+        "bounded": bounded,
         "shift": random.randint(-15, 15) if kind is RowKind.SOFTMAX else random.choice([0, 40, random.randint(8, 22)]),
         "epsilon_low": random.choice([0, (1 << 32) - 1, random.getrandbits(32)]),
         "epsilon_high": random.choice([0, 0, (1 << 16) - 1, random.getrandbits(16)]),

@@ -177,10 +177,10 @@ def legal_gather(random: Random, sizes: Sizes) -> dict[str, int]:
             return values
 
 
-def coefficients(sizes: Sizes, kind: int, columns: int) -> int:
+def coefficients(sizes: Sizes, kind: int, columns: int, bounded: int = 0) -> int:
     """Entries of coefficients that ROW takes."""
     if kind == RowKind.SOFTMAX:
-        return EXPONENTIALS
+        return EXPONENTIALS + bounded
     return ROW_QUARTERS * -(-columns // sizes.elements[Mem.OUT])
 
 
@@ -189,9 +189,11 @@ def legal_row(random: Random, sizes: Sizes) -> dict[str, int]:
     depth, kind = sizes.depths[Mem.COF], random.choice(list(RowKind))
     most = (1 << 16) - 1 if kind is RowKind.SOFTMAX else depth // ROW_QUARTERS * sizes.elements[Mem.OUT]
     columns = random.choice((1, most, random.randint(1, most)))
-    last = depth - coefficients(sizes, kind, columns)
+    bounded = random.getrandbits(1) if kind is RowKind.SOFTMAX and depth > EXPONENTIALS else 0
+    last = depth - coefficients(sizes, kind, columns, bounded)
     low, high = (-15, 15) if kind is RowKind.SOFTMAX else (0, 40)
-    values = {"kind": kind, "columns": columns, "shift": random.choice((low, high, random.randint(low, high)))}
+    values = {"kind": kind, "columns": columns, "bounded": bounded}
+    values |= {"shift": random.choice((low, high, random.randint(low, high)))}
     return values | {"cof_base": random.choice((0, last, random.randint(0, last)))}
 
 
@@ -201,7 +203,7 @@ def row_flaws(sizes: Sizes, values: dict[str, int]) -> list[tuple[FaultCode, dic
     is_softmax = values["kind"] == RowKind.SOFTMAX
     flaws = [(illegal, {"rows": 0}), (illegal, {"columns": 0}), (illegal, {"kind": 3})]
     flaws += [(illegal, {"shift": shift}) for shift in ((-64, -16, 16, 63) if is_softmax else (-64, -1, 41, 63))]
-    last = sizes.depths[Mem.COF] - coefficients(sizes, values["kind"], values["columns"])
+    last = sizes.depths[Mem.COF] - coefficients(sizes, values["kind"], values["columns"], values["bounded"])
     flaws += [(behind, {"cof_base": last + 1}), (behind, {"cof_base": (1 << 16) - 1})]
     return flaws if is_softmax else [*flaws, (behind, {"columns": (1 << 16) - 1})]
 

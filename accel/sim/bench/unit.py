@@ -112,12 +112,13 @@ def random_row(random: Random, config: AccelConfig) -> dict[str, int]:
     steps = random.choice(((entries, 1), (1, rows), (entries + 1, 1)))
     last = (rows - 1) * steps[0] + (entries - 1) * steps[1]
     columns = random.randint((entries - 1) * config.block_out + 1, entries * config.block_out)
-    need = EXPONENTIALS if kind is RowKind.SOFTMAX else ROW_QUARTERS * entries
+    bounded = random.getrandbits(1) if kind is RowKind.SOFTMAX and config.cof_depth > EXPONENTIALS else 0
+    need = EXPONENTIALS + bounded if kind is RowKind.SOFTMAX else ROW_QUARTERS * entries
     low, high = (-15, 15) if kind is RowKind.SOFTMAX else (0, 40)
     values = {"kind": kind, "rows": rows, "columns": columns, "acc_base": random.randrange(64 - last)}
     values |= {"row_step": steps[0], "entry_step": steps[1], "cof_base": random.randint(0, config.cof_depth - need)}
     values |= {"shift": random.randint(low, high), "visible": random.randint(0, columns + 2)}
-    values |= {"visible_step": random.getrandbits(1), "multiplier": random.getrandbits(16)}
+    values |= {"bounded": bounded, "visible_step": random.getrandbits(1), "multiplier": random.getrandbits(16)}
     values |= {"epsilon_low": random.getrandbits(32), "epsilon_high": random.choice((0, random.getrandbits(16)))}
     zeros = {name: random.randrange(-128, 128) for name in ("zero_point", "inp_zero")}
     return values | zeros | {"set": random.getrandbits(16)}

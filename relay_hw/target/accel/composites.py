@@ -10,14 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.ir.expr import MACS, Call, Constant, Expr, Function, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import Rewriter, copy_with
 from relay_hw.op import rows
 from relay_hw.target.accel.drop_batch import drop_batch
+from relay_hw.target.accel.length_bytes import length_bytes
 from relay_hw.target.accel.move_groups import MoveGroup, move_groups
-from relay_hw.target.accel.pad_heads import pad_heads
+from relay_hw.target.accel.pad_heads import Padded, pad_heads
 from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.graph import (
     calls_that_read,
@@ -111,7 +113,7 @@ _PLAIN: Final[tuple[Composite, ...]] = (
             name,
             before=("reshape",),
             after=after,
-            constants=((name, 1), (name, 2)),
+            constants=((name, 1),) if name == rows.SOFTMAX.name else ((name, 1), (name, 2)),
         )
         for name in _ROWS
         for after in (("reshape",), ())
@@ -139,25 +141,31 @@ class MergeDeviceComposites(FunctionPass):
     """The pass. Of several matching composites it takes the largest that `legal` accepts; without `legal` the largest.
 
     Where `legal` accepts none, the group is made all the same: the partition asks again and keeps the reason. Before
-    that, heads of attention become whole blocks of `align` channels.
+    that, for a configuration, heads of attention become whole blocks of channels, and lengths bytes.
     """
 
     name = "merge-device-composites"
 
-    def __init__(self, legal: Legal | None = None, align: int = 1) -> None:
+    def __init__(self, legal: Legal | None = None, config: AccelConfig | None = None) -> None:
         self.legal = legal
-        self.align = align
+        self.config = config
 
     def transform_function(self, function: Function, mod: IRModule) -> Function:
         if is_external(function):
             return function
-        padded = pad_heads(drop_batch(function), self.align)
+        padded = _prepared(function, self.config)
         groups = _choose(padded.function, self.legal)
         if not groups:
             return function
         new = _Merger(groups, padded.macs).rewrite(padded.function)
         assert isinstance(new, Function)
         return new
+
+
+def _prepared(function: Function, config: AccelConfig | None) -> Padded:
+    """The graph in forms that lie well in the memory of a configuration."""
+    flat = drop_batch(function)
+    return Padded(flat, {}) if config is None else pad_heads(length_bytes(flat, config), config.channel_align)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.ir.expr import Call, Function
 from relay_hw.target.accel.composites import COMPOSITES, Legal, MergeDeviceComposites, is_front
 from relay_hw.target.accel.reasons import reason_for
@@ -31,12 +32,12 @@ class AccelOperators:
 
     def composites(self) -> Pass:
         """The pass that groups integer operators."""
-        return MergeDeviceComposites(self.why_not, self.align)
+        return MergeDeviceComposites(self.why_not, self.sizes)
 
     @property
-    def align(self) -> int:
-        """Channels of a block as it lies in memory; 1 without a configuration."""
-        return 1
+    def sizes(self) -> AccelConfig | None:
+        """The configuration, where there is one."""
+        return None
 
     def why_not(self, composite: Function) -> str | None:
         """Why a configuration cannot run a composite."""

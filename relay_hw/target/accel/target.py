@@ -67,9 +67,9 @@ class AccelTarget(AccelOperators):
         return tuple(kind.name for kind in DEVICES)
 
     @property
-    def align(self) -> int:
-        """Channels of a block as it lies in memory."""
-        return self.config.channel_align
+    def sizes(self) -> AccelConfig:
+        """The configuration."""
+        return self.config
 
     def why_not(self, composite: Function) -> str | None:
         """Why a configuration cannot run a composite."""

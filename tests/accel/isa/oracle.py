@@ -437,7 +437,8 @@ class Oracle:
         if not (-15 <= shift <= 15 if kind == SOFTMAX else 0 <= shift <= 40):
             raise OracleFault("ILLEGAL_FIELD", index)
         count = -(-columns // lanes)
-        if cof_base + (256 if kind == SOFTMAX else 4 * count) > self.config.cof_depth:
+        bounded = w.at(5, 17, 1)
+        if cof_base + (256 + bounded if kind == SOFTMAX else 4 * count) > self.config.cof_depth:
             raise OracleFault("SRAM_RANGE", index)
         zero_point, inp_zero = signed(w.at(0, 16, 8), 8), signed(w.at(0, 24, 8), 8)
         epsilon = w.at(6, 0, 32) + (w.at(7) << 32)
@@ -450,6 +451,8 @@ class Oracle:
             elements = [signed(self.lane(index, ACC, entry, k, 4), 8) for entry in entries for k in range(lanes)]
             if kind == SOFTMAX:
                 limit = w.at(5) + r * w.at(5, 16, 1)
+                if bounded:
+                    limit = min(limit, self.coefficient(cof_base + 256, 0)[0] & 0xFFFF)
                 table = [[self.coefficient(cof_base + d, k)[0] & 0xFFFF for d in range(256)] for k in range(lanes // 4)]
                 results = softmax_row(f, elements, table, limit, seen)
             else:

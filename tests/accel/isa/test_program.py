@@ -106,7 +106,7 @@ def test_sentences_of_other_files() -> None:
         Program.from_bytes(b"PROGRLHW" + data[8:])
     with pytest.raises(ProgramError, match="program container version must be 2, not 9: make the program again"):
         Program.from_bytes(data[:8] + b"\x09\0\0\0" + data[12:])
-    with pytest.raises(ProgramError, match="program instruction-set version must be 6, not 9"):
+    with pytest.raises(ProgramError, match="program instruction-set version must be 7, not 9"):
         Program.from_bytes(data[:12] + b"\x09\0\0\0" + data[16:])
     with pytest.raises(ProgramError, match=r"made for configuration default \(0x[0-9a-f]{8}\), not tiny \(0x"):
         Program.from_bytes(data, load_config("default"))

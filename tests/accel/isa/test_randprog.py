@@ -91,6 +91,8 @@ def test_programs_use_everything() -> None:
     assert len({values["mode"] for op, values in seen if op is Op.GEMM}) == 4
     assert len({values["dst"] for op, values in seen if op is Op.REQUANT}) == 3
     assert {values["mem"] for op, values in seen if op is Op.LOAD and values["expand"]} == {Mem.ACC, Mem.WGT}
+    long = [row for seed in range(20) for row in random_program(load_config("default"), seed, 60).instructions]
+    assert {values["bounded"] for op, values in long if op is Op.ROW} == {0, 1}
     halves = [row for seed in range(5) for row in random_program(load_config("w4"), seed, 60).instructions]
     assert len({values["nibble"] for op, values in halves if op is Op.GEMM}) == 3
     assert any(values["pitch"] and values["x_pad_0"] for op, values in seen if op is Op.LOAD)

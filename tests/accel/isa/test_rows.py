@@ -47,6 +47,7 @@ fields = {
     "inp_zero": st.integers(-128, 127),
     "visible": st.one_of(st.integers(0, 30), st.sampled_from([0xFFFF, 0xFFFE])),
     "visible_step": st.integers(0, 1),
+    "bounded": st.integers(0, 1),
     "shift": st.one_of(st.integers(-15, 15), st.integers(0, 40), st.sampled_from([-64, 63, 41, 16])),
     "epsilon_low": st.one_of(st.just(0), st.integers(0, (1 << 32) - 1)),
     "epsilon_high": st.sampled_from([0, 0, 0, 1, 0xFFFF]),

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from relay_hw.accel.isa.config import ROW_QUARTERS, SEMAPHORES, TAPS, UOP_BYTES, AccelConfig
+from relay_hw.accel.isa.config import EXPONENTIALS, ROW_QUARTERS, SEMAPHORES, TAPS, UOP_BYTES, AccelConfig
 from relay_hw.accel.isa.program import Program, Section, SectionKind, WindowPlan
 from relay_hw.accel.isa.records import encode_uops
 from relay_hw.accel.isa.rules import row_coefficients
@@ -229,6 +229,8 @@ class ProgramMaker:
             "visible_step": self._number(0, 1),
             "multiplier": 40000,
         }
+        if kind is RowKind.SOFTMAX and c.cof_depth > EXPONENTIALS:
+            values["bounded"] = self._number(0, 1)
         values |= {"shift": self._number(0, 15), "cof_base": self._number(0, c.cof_depth - row_coefficients(c, values))}
         return Op.ROW, values
 

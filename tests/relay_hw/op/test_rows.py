@@ -166,6 +166,8 @@ def test_masks_hide_columns(apply: Callable[..., np.ndarray]) -> None:
         seen = min(int(lengths[part]), row + 3, 7)
         alone = apply(op.fixed.softmax, rows[part, head, row, :seen], table) if seen else np.zeros(0)
         assert masked[part, head, row].tolist() == [*alone.tolist(), *[-128] * (7 - seen)]
+    two_bytes = np.array([[2, 0, 9], [0, 0, 9], [-56, 1, 9]], np.int8)  # 2, 0 and 200 + 256
+    assert (apply(lambda x, t, n: op.fixed.softmax(x, t, n, causal=True), rows, table, two_bytes) == masked).all()
     tall = apply(op.fixed.softmax, rows.transpose(0, 1, 3, 2), table, causal=True)
     assert (tall[..., :2, :] == -128).all() and (tall[..., 2, 1:] == -128).all()
 
@@ -256,7 +258,11 @@ def test_type_errors_of_softmax(refuse: Callable[..., str]) -> None:
         "the table of fixed.softmax must be 256 numbers of uint16, not (256,) of int16"
     )
     assert refused(data, table, TensorType((3,), "int32")) == (
-        "the lengths of fixed.softmax must be one int32 or one for each part of the first axis, not (3,) of int32"
+        "the lengths of fixed.softmax must be one int32, or its bytes, or one for each part of the first axis, "
+        "not (3,) of int32"
+    )
+    assert refused(data, table, TensorType((1, 1), "int8")) == (
+        "lengths of fixed.softmax in bytes must have 2 or more each, not 1"
     )
     assert refused(TensorType((3,), "int8"), table, one, causal=True) == (
         "the data of causal fixed.softmax must have 2 axes, not 1"

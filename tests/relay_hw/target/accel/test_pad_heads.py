@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relay_hw import op
+from relay_hw.accel.isa.config import load_config
 from relay_hw.analysis.products import call_macs, function_macs, total_macs
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import MACS, Call, Expr, Function, Tuple
@@ -122,7 +123,7 @@ def test_any_attention(data: st.DataObject) -> None:
 def test_composites_say_their_products() -> None:
     net = Attention(1, 6, 4, 36)
     mod = InferType()(module(net.body(True), net.x))
-    found = composites(MergeDeviceComposites(align=16)(mod)["main"])
+    found = composites(MergeDeviceComposites(config=load_config("default"))(mod)["main"])
     said = [function.attrs.get(MACS) for function in found if function.attrs["Composite"] != "accel.move"]
     assert said == [6 * 24 * 432, 4 * 6 * 6 * 36, None, 4 * 6 * 6 * 36, 6 * 144 * 20]
     assert sum(map(function_macs, found)) == total_macs(post_order(mod["main"].body))
