@@ -76,6 +76,8 @@ class _Round(Rewriter):
         for rule in self._rules.get(key, ()):
             found = rule.apply(new, self._uses)
             if found is not None:
+                # Rules behind it in the same round ask for types.
+                assert found.checked_type is not None, f"rule {rule.name} must give an expression its type"
                 self.fired.add(rule.name)
                 result = found
                 break

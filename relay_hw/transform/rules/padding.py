@@ -9,8 +9,7 @@ import numpy as np
 
 from relay_hw.ir.expr import Call, Expr
 from relay_hw.op.base import split_padding
-from relay_hw.op.padding import mirror_pad
-from relay_hw.transform.graph import constant_value, dtype_of, is_op, op_name, remake
+from relay_hw.transform.graph import constant_value, dtype_of, is_op, make, op_name, remake
 from relay_hw.transform.rewrite_rules import Rule, Uses
 from relay_hw.transform.rules.activation import is_nonnegative
 
@@ -77,7 +76,8 @@ def _reflect(call: Call, uses: Uses) -> Expr | None:
     """Reflection without a value that nobody reads, a move of elements. Negative widths crop, as only nn.pad does."""
     if call.attrs.pad_mode != "reflect" or min(map(min, call.attrs.pad_width)) < 0:
         return None
-    return mirror_pad(call.args[0], call.attrs.pad_width, "REFLECT")
+    attrs = {"pad_width": call.attrs.pad_width, "mode": "REFLECT"}
+    return make("nn.mirror_pad", (call.args[0],), span=call.span, **attrs)
 
 
 def _smallest(dtype: str) -> float:

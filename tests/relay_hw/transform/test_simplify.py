@@ -172,6 +172,12 @@ def test_pads_join_convolutions():
     _check(body, "transpose", "nn.conv2d")
 
 
+def test_a_reflection_that_is_read_by_another_rule():
+    """A rule behind it in the same round asks for its type."""
+    mod = module(op.expand_dims(op.nn.pad(X, ((0, 0), (0, 0), (1, 2), (1, 0)), pad_mode="reflect"), axis=0), X)
+    assert operators(SimplifyExpr()(mod)) == ["nn.mirror_pad", "reshape"]
+
+
 def test_reflection_is_a_mirror():
     widths = ((0, 0), (0, 0), (1, 2), (3, 0))
     _check(op.nn.pad(X, widths, pad_mode="reflect"), "nn.mirror_pad")

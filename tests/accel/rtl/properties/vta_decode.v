@@ -45,7 +45,7 @@
     if (f_row) begin
       {f_fields[`VTA_ROW_KIND], f_fields[`VTA_ROW_ZERO_POINT], f_fields[`VTA_ROW_INP_ZERO]} = 18'h3FFFF;
       f_fields[175:64] = {112{1'b1}};
-      {f_fields[`VTA_ROW_VISIBLE_STEP], f_fields[`VTA_ROW_SHIFT]} = 8'hFF;
+      {f_fields[`VTA_ROW_VISIBLE_STEP], f_fields[`VTA_ROW_BOUNDED], f_fields[`VTA_ROW_SHIFT]} = 9'h1FF;
       f_fields[255:192] = {64{1'b1}};
     end
   end
@@ -100,7 +100,7 @@
   wire f_bad_shift = f_softmax ? f_shift < -15 || f_shift > 15 : f_shift < 0 || f_shift > 40;
   wire f_bad_row = insn_i[`VTA_ROW_KIND] == 3 || insn_i[`VTA_ROW_ROWS] == 0 || insn_i[`VTA_ROW_COLUMNS] == 0 || f_bad_shift;
   wire [31:0] f_columns = {16'd0, insn_i[`VTA_ROW_COLUMNS]}, f_entries = (f_columns + BLOCK_OUT - 1) / BLOCK_OUT;
-  wire [31:0] f_cof_end = {16'd0, insn_i[`VTA_ROW_COF_BASE]} + (f_softmax ? 32'd256 : 4 * f_entries);
+  wire [31:0] f_cof_end = {16'd0, insn_i[`VTA_ROW_COF_BASE]} + (f_softmax ? 32'd256 + insn_i[`VTA_ROW_BOUNDED] : 4 * f_entries);
 
   wire f_reserved = (insn_i & ~f_fields) != 0;
   wire f_bad_load = f_bad_mem || f_bad_counts || f_bad_place;

@@ -64,4 +64,22 @@
     p7_behind: assert (f_behind == f_reads);
   end
 
+  // P8 Columns that count are no more than the instruction's, nor, of a softmax that is bounded, than what is read behind its
+  //   exponentials as it begins.
+  reg f_looked = 1'b0, f_bounded;
+  reg [15:0] f_columns, f_bound;
+  wire [15:0] f_most = (f_bounded && cof_r_i[15:0] < f_columns) ? cof_r_i[15:0] : f_columns;
+  always @(posedge clk_i) begin
+    f_looked <= start_i;
+    if (f_looked) f_bound <= f_most;
+    if (start_i) {f_columns, f_bounded} <= {insn_i[`VTA_ROW_COLUMNS], kind == 2'd0 && insn_i[`VTA_ROW_BOUNDED]};
+  end
+  always @* if (f_started) begin
+    p8: assert (!f_open || bound == (f_looked ? f_most : f_bound));
+    p8_looked: assert (looked_q == f_looked && (!f_open || bounded_q == f_bounded));
+    p8_columns: assert (!f_open || columns_bound_q == (f_looked ? f_columns : f_bound));
+  end
+  always @* if (start_i) p8_read: assert (cof_r_re_o && cof_r_raddr_o[15:0] == 16'(insn_i[`VTA_ROW_COF_BASE] + 16'd256));
+
+  always @* if (f_started && rst_ni) c2: cover (f_open && f_bounded && f_bound == 16'd3 && read[1]);
   always @* if (f_started && rst_ni) c1: cover (read[1] && f_open && f_set == 16'd5 && acc_raddr_o == 16'd7);
