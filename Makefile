@@ -61,7 +61,7 @@ test-schedule-mutants: $(READY) ## mistakes of a scheduler in programs of every 
 	$(BIN)/python -m pytest -q -s -m long tests/schedule_mutants $(FLAGS)
 
 test-networks: $(READY) ## every network of examples/models on every device, small architectures on every configuration (minutes)
-	$(BIN)/python -m pytest -q -s -m long tests/networks/test_networks.py tests/networks/test_architectures.py $(FLAGS)
+	$(BIN)/python -m pytest -q -s -m long tests/networks/test_networks.py tests/networks/test_architectures.py tests/networks/test_text.py $(FLAGS)
 
 test-proofs: $(READY) ## every network of examples/models, small, on every configuration: programs proved (many minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/networks/test_proofs.py $(FLAGS)
