@@ -30,6 +30,8 @@ from relay_hw.transform.graph import (
 
 _RANK: Final = 4
 _ELEMENTWISE: Final = ("clip", "fixed.add", "fixed.mul", "fixed.table")
+# What the host, or a reshape, gives another shape.
+_SOURCES: Final = ("qnn.quantize", "reshape")
 _ROWS: Final = ("fixed.layer_norm", "fixed.rms_norm", "fixed.softmax")
 
 
@@ -48,7 +50,7 @@ def _members(body: Expr) -> set[Expr]:
     readers = calls_that_read(order)
     found: set[Expr] = set()
     for node in order:
-        if isinstance(node, Call) and _is_one_sample(node) and (is_op(node, "reshape") or _follows(node, found)):
+        if isinstance(node, Call) and _is_one_sample(node) and (is_op(node, *_SOURCES) or _follows(node, found)):
             found.add(node)
     while refused := {node for node in found if not _stands(node, found, readers.get(node, ()))}:
         found -= refused
@@ -80,7 +82,7 @@ def _stands(node: Expr, found: Collection[Expr], readers: Sequence[Expr]) -> boo
     """Whether nothing that reads the tensor wants an image, and what it is made of has three axes too."""
     assert isinstance(node, Call)
     plain = all(reader in found or is_op(reader, "reshape", "qnn.dequantize") for reader in readers)
-    return plain and (is_op(node, "reshape") or _follows(node, found))
+    return plain and (is_op(node, *_SOURCES) or _follows(node, found))
 
 
 def _data(call: Call) -> Sequence[Expr]:
@@ -106,7 +108,10 @@ class _Writer:
     def write(self, body: Expr) -> Expr:
         """The graph."""
         for node in post_order(body):
-            if isinstance(node, Call) and node in self._members:
+            if node in self._members and is_op(node, "qnn.quantize"):
+                self._plain[node] = rebuilt(node, self._plain)
+                self._flat[node] = _reshaped(self._plain[node], _shape(node)[1:], node)
+            elif isinstance(node, Call) and node in self._members:
                 self._flat[node] = self._without(node)
                 self._plain[node] = _reshaped(self._flat[node], _shape(node), node)
             elif isinstance(node, Call) and is_op(node, "reshape") and node.args[0] in self._flat:
@@ -141,7 +146,7 @@ class _Writer:
         return constant(arg.data[0], arg.span) if isinstance(arg, Constant) else self._flat[arg]
 
 
-def _reshaped(data: Expr, shape: tuple[int, ...], source: Call) -> Expr:
+def _reshaped(data: Expr, shape: tuple[int, ...], source: Expr) -> Expr:
     return data if shape_of(data) == shape else make("reshape", (data,), newshape=shape, span=source.span)
 
 

@@ -103,6 +103,25 @@ def test_images(name: str) -> None:
     assert _of_four_axes(after)
 
 
+def test_what_the_host_quantizes() -> None:
+    """A cache of keys comes in with its batch axis; an image does, too, and keeps it."""
+    past = var("past", 1, 3, 5, 8)
+    scale, zero = op.const(np.float32(0.1)), op.const(np.int32(3))
+    held = op.qnn.quantize(past, scale, zero, out_dtype="int8")
+    keys = op.concatenate(Tuple([held, op.strided_slice(_heads(), (0,), (1,), (1,), axes=(2,))]), axis=2)
+    before = InferType()(module(Tuple([op.reshape(keys, (3, 6, 8)), op.qnn.dequantize(keys, scale, zero)]), X, past))[
+        "main"
+    ]
+    after = drop_batch(before)
+    assert _of_four_axes(after) == ["qnn.quantize"]
+    given = [RNG.integers(-128, 128, (6, 24)).astype(np.int8), RNG.normal(size=(1, 3, 5, 8)).astype(np.float32)]
+    old, new = (evaluate(module(function.body, *function.params), given) for function in (before, after))
+    for one, other in zip(old, new, strict=True):
+        np.testing.assert_array_equal(one, other)
+    image = InferType()(module(_conv(held), past))["main"]
+    assert drop_batch(image) is image
+
+
 def test_nothing_to_drop() -> None:
     before = _function(op.fixed.table(X, TABLE))
     assert drop_batch(before) is before
