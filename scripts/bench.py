@@ -23,9 +23,9 @@ import bench_passes
 import bench_recurrent
 import bench_speed
 import bench_text
-from bench_rows import Row, judge, layer_rows, network_rows, text_rows
+from bench_rows import Row, judge, layer_rows, network_rows, text_rows, transformer_rows
 
-from examples.models import NETWORKS
+from examples.models import NETWORKS, TRANSFORMERS
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.errors import RelayHwError
@@ -65,6 +65,16 @@ def measure_networks(found: dict[str, Any]) -> list[Row]:
     return [*rows, *bench_recurrent.lstm_rows(), *bench_recurrent.tree_rows()]
 
 
+def measure_transformers(found: dict[str, Any]) -> list[Row]:
+    """Transformers of examples/models, confirmed on RTL."""
+    config = load_config("default")
+    found["transformers"] = []
+    for example in TRANSFORMERS:
+        say(f"transformer {example.name}")
+        found["transformers"].append(bench_layers.measure_network(example.name, config, MEMORY, 2, None, rtl=True))
+    return transformer_rows(found["transformers"])
+
+
 def measure_speeds(found: dict[str, Any]) -> list[Row]:
     """Compiler and simulators."""
     say("speeds")
@@ -94,6 +104,7 @@ def measure_language(found: dict[str, Any]) -> list[Row]:
 MEASURES: dict[str, Callable[[dict[str, Any]], list[Row]]] = {
     "layers": measure_layers,
     "networks": measure_networks,
+    "transformers": measure_transformers,
     "speeds": measure_speeds,
     "host": measure_host,
     "control": measure_control,

@@ -23,7 +23,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from examples.models import NETWORKS, find
-from examples.models.builder import INPUT, images
+from examples.models.samples import samples
 from relay_hw import op
 from relay_hw.accel.isa.config import AccelConfig, load_config
 from relay_hw.accel.isa.errors import AccelError
@@ -49,6 +49,8 @@ from relay_hw.target.accel.roofline import LayerNeeds, launch_bounds, layer_need
 from relay_hw.tensorize import Layer, Segment, compile_function
 
 OUTPUT = Path(__file__).resolve().parents[1] / "build" / "bench_layers.json"
+# The input that is ones and then zeros.
+MASK = "attention_mask"
 DEFAULT_NETWORKS = ("resnet18", "resnet8", "ds_cnn", "wake_words", "mobilenet_v1", "mobilenet_v2")
 # Layers of a network that are listed: those that lose most cycles.
 WORST = 8
@@ -237,13 +239,13 @@ def measure_network(
     watch = Stopwatch()
     watch("building")
     model = example.model(size)
-    shape = [axis.dim_value for axis in model.graph.input[0].type.tensor_type.shape.dim][1:]
     watch("importing")
     mod, params = from_onnx(model)
-    data = {INPUT: images(shape, count, seed=1)}
+    data = samples(model, count, seed=1)
+    masks = tuple(name for name in data if name == MASK)
     compiled = compile_model(
         mod,
-        CompileOptions(config=config, name=name, resident="off"),
+        CompileOptions(config=config, name=name, resident="off", prefix_masks=masks),
         params=params,
         calibration=data,
         progress=Steps(lambda step: watch(step.name)),

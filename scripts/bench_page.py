@@ -33,7 +33,7 @@ KEPT = (
     "name", "cycles", "roofline_cycles", "roofline", "causes", "macs", "utilisation", "utilisation_all", "bytes",
     "host",
 )  # fmt: skip
-PARTS = ("layers", "networks", "speeds", "host", "control", "language")
+PARTS = ("layers", "networks", "transformers", "speeds", "host", "control", "language")
 
 
 def kept(found: dict[str, Any]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def kept(found: dict[str, Any]) -> dict[str, Any]:
 def _kept_part(values: dict[str, Any]) -> dict[str, Any]:
     tables = {
         part: [{key: row[key] for key in KEPT if key in row} for row in values[part]]
-        for part in ("layers", "networks")
+        for part in ("layers", "networks", "transformers")
         if part in values
     }
     return {"rows": values["rows"], **tables}
@@ -59,9 +59,9 @@ def page(found: dict[str, Any]) -> str:
         "\n## ResNet-18's convolutions, each alone\n",
         _losses(found["layers"]["layers"]),
         "\n## Whole networks\n",
-        _networks(found["networks"]["networks"]),
+        _networks(found["networks"]["networks"] + found["transformers"]["transformers"]),
         "\nWhere the cycles go:\n",
-        _losses(found["networks"]["networks"]),
+        _losses(found["networks"]["networks"] + found["transformers"]["transformers"]),
         CAUSE_WORDS,
         "## What a configuration costs\n",
         _area(found["area"]),

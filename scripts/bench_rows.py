@@ -109,6 +109,20 @@ def network_rows(networks: Sequence[dict[str, Any]]) -> list[Row]:
     ]
 
 
+# Utilisation that is asked of transformers, in percent.
+_ATTENTION = {"deit_tiny": 75, "bert": 75, "kwt_1": 60, "conformer": 65}
+
+
+def transformer_rows(networks: Sequence[dict[str, Any]]) -> list[Row]:
+    """Whole transformers; cycles from RTL."""
+    rows: list[Row] = []
+    for network in networks:
+        name = network["name"]
+        rows.append(Row(f"`{name}`, whole network", network["cycles"], "cycles"))
+        rows.append(Row("its utilisation", 100 * network["utilisation"], "%", _ATTENTION.get(name), False))
+    return rows
+
+
 def text_rows(found: dict[str, Any]) -> list[Row]:
     """The language."""
     flow, net = "dataflow_10000", "resnet50"

@@ -86,6 +86,8 @@ class _Nodes:
                 self._node(layer, _ONNX[layer.kind], **_window(layer), count_include_pad=layer.one("padded"))
             case Kind.CLIP:
                 self._node(layer, "Clip", *(np.float32(tenth / 10) for tenth in layer["tenths"]))
+            case Kind.SOFTMAX | Kind.LAYER_NORM | Kind.RMS_NORM:
+                self._rows(layer)
             case kind if kind in _ONNX:
                 self._node(layer, _ONNX[kind])
             case _:
@@ -114,6 +116,40 @@ class _Nodes:
                 turned = f"{layer.name}_turned"
                 self.nodes.append(helper.make_node("Transpose", [right], [turned], turned, perm=[0, 2, 1]))
                 self.nodes.append(helper.make_node("MatMul", [left, turned], [layer.name], layer.name))
+
+    def _rows(self, layer: Layer) -> None:
+        """Functions of the last axis: a softmax of scaled and perhaps masked scores, norms with a factor a column."""
+        shape, name = self.known[layer.inputs[0]], layer.name
+        columns = shape[-1]
+        match layer.kind:
+            case Kind.SOFTMAX:
+                scores = self._step(name, "scaled", "Mul", layer.inputs[0], np.float32(layer.one("tenths") / 10))
+                if layer.one("causal"):
+                    seen = np.tri(shape[-2], columns, columns - shape[-2], dtype=bool)
+                    scores = self._step(name, "masked", "Add", scores, np.where(seen, 0, -1e9).astype(np.float32))
+                self.nodes.append(helper.make_node("Softmax", [scores], [name], name, axis=-1))
+            case Kind.LAYER_NORM:
+                gain, bias = 1 + self._drawn(layer, "g", (columns,)), self._drawn(layer, "b", (columns,))
+                self._node(layer, "LayerNormalization", gain, bias, axis=-1, epsilon=1e-5)
+            case _:
+                squares = f"{name}_squares"
+                self.nodes.append(helper.make_node("Mul", [layer.inputs[0]] * 2, [squares], squares))
+                mean = f"{name}_mean"
+                self.nodes.append(helper.make_node("ReduceMean", [squares], [mean], mean, axes=[-1], keepdims=1))
+                inside = self._step(name, "inside", "Add", mean, np.float32(1e-5))
+                root, whole = f"{name}_root", f"{name}_whole"
+                self.nodes.append(helper.make_node("Sqrt", [inside], [root], root))
+                self.nodes.append(helper.make_node("Div", [layer.inputs[0], root], [whole], whole))
+                gain = 1 + self._drawn(layer, "g", (columns,))
+                self.weights.append(numpy_helper.from_array(gain, f"{name}_0"))
+                self.nodes.append(helper.make_node("Mul", [whole, f"{name}_0"], [name], name))
+
+    def _step(self, name: str, what: str, operator: str, data: str, value: NDArray[Any] | np.float32) -> str:
+        """A node of `data` and a constant; the name of its result."""
+        made = f"{name}_{what}"
+        self.weights.append(numpy_helper.from_array(np.asarray(value), f"{made}_0"))
+        self.nodes.append(helper.make_node(operator, [data, f"{made}_0"], [made], made))
+        return made
 
     def _moves(self, layer: Layer) -> None:
         rank = len(self.known[layer.inputs[0]])

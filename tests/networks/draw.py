@@ -270,18 +270,43 @@ class _Drawing:
         batch, _, _ = self.values[x]
         if batch > 1:
             raise Impossible("a batch")
-        heads, depth = self.rng.choice((1, 1, 2, 3)), self.rng.choice((16, 16, 32, 12))
+        heads, depth = self.rng.choice((1, 1, 2, 3)), self.rng.choice((16, 16, 32, 12, self.rng.randint(1, 40)))
         sides: list[str] = []
-        for _ in range(2):
-            yield Kind.DENSE, (x,), {"units": (heads * depth,)}
-            rows = self.values[self.last][1]
-            if heads > 1:
-                yield Kind.RESHAPE, (self.last,), {"shape": (rows, heads, depth)}
-                yield Kind.TRANSPOSE, (self.last,), {"axes": (1, 0, 2)}
+        for _ in range(3):
+            yield from self._heads(x, heads, depth)
             sides.append(self.last)
         yield Kind.PRODUCT, (sides[0], sides[1]), {}
-        if heads == 1:
-            yield from self.dense(self.last)
+        if self.rng.random() < 0.7:
+            yield from self.softmax(self.last)
+        scores, rows = self.last, self.values[self.last][1]
+        yield Kind.TRANSPOSE, (sides[2],), {"axes": (0, 2, 1)}
+        yield Kind.PRODUCT, (scores, self.last), {}
+        if heads > 1:
+            yield Kind.TRANSPOSE, (self.last,), {"axes": (1, 0, 2)}
+            yield Kind.RESHAPE, (self.last,), {"shape": (1, rows, heads * depth)}
+        yield from self.dense(self.last)
+
+    def _heads(self, x: str, heads: int, depth: int) -> Iterator[Drawn]:
+        yield Kind.DENSE, (x,), {"units": (heads * depth,)}
+        rows = self.values[self.last][1]
+        if heads > 1:
+            shape = (rows, heads, depth)
+            four = self.rng.random() < 0.4
+            yield Kind.RESHAPE, (self.last,), {"shape": (1, *shape) if four else shape}
+            yield Kind.TRANSPOSE, (self.last,), {"axes": (0, 2, 1, 3) if four else (1, 0, 2)}
+            if four:
+                yield Kind.RESHAPE, (self.last,), {"shape": (heads, rows, depth)}
+
+    def softmax(self, x: str) -> Iterator[Drawn]:
+        rows, columns = self.values[x][-2:]
+        causal = int(len(self.values[x]) > 2 and rows <= columns and self.rng.random() < 0.4)
+        yield Kind.SOFTMAX, (x,), {"tenths": (self.rng.choice((10, 3, 25)),), "causal": (causal,)}
+
+    def norm(self, x: str) -> Iterator[Drawn]:
+        if self.values[x][-1] < 2:
+            raise Impossible("one column")
+        yield self.rng.choice((Kind.LAYER_NORM, Kind.RMS_NORM)), (x,), {}
+        yield from self.dense(self.last)
 
     def squeezed(self, x: str) -> Iterator[Drawn]:
         if len(self.values[x]) > max(_OF_RANK) - 1:
@@ -357,7 +382,7 @@ _IMAGE: Final[tuple[_Draw, ...]] = (
     _D.max_pool, _D.max_pool, _D.mean_pool, _D.whole_mean, _D.pad_conv, _D.residual, _D.residual, _D.gate, _D.add,
     _D.join, _D.upsample, _D.spread, _D.shuffle, _D.flatten, _D.tokens, _D.channels_last, *_ANY,
 )  # fmt: skip
-_ROWS: Final[tuple[_Draw, ...]] = (_D.dense, _D.dense, _D.dense, _D.image, _D.image, *_ANY)
+_ROWS: Final[tuple[_Draw, ...]] = (_D.dense, _D.dense, _D.dense, _D.image, _D.image, _D.norm, _D.softmax, *_ANY)
 _OF_RANK: Final[dict[int, tuple[_Draw, ...]]] = {
     2: _ROWS,
     3: (*_ROWS, _D.attention, _D.attention, _D.attention),

@@ -70,7 +70,10 @@ def _shape(layer: Layer, inputs: Sequence[Shape]) -> Shape:
         case Kind.MULTIPLY:
             _need(inputs[1] in (x, (*x[:2], *[1] * (len(x) - 2))), "equal shapes, or a number a channel")
             return x
-        case Kind.RELU | Kind.CLIP | Kind.SIGMOID | Kind.TANH | Kind.HARD_SWISH:
+        case Kind.RELU | Kind.CLIP | Kind.SIGMOID | Kind.TANH | Kind.HARD_SWISH | Kind.LAYER_NORM | Kind.RMS_NORM:
+            return x
+        case Kind.SOFTMAX:
+            _need(not layer.one("causal") or (len(x) > 2 and x[-2] <= x[-1]), "matrices as wide as high, or wider")
             return x
         case Kind.FLATTEN:
             return (x[0], prod(x[1:]))

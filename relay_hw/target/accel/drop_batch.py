@@ -131,8 +131,8 @@ class _Writer:
                 return remake(call, (self._flat[data[0]],), replace(call.attrs, axes=axes))
             case "strided_slice":
                 sizes = _shape(data[0])
-                ranges = (cut.indices(size) for cut, size in zip(slices(call.attrs, _RANK), sizes, strict=True))
-                begin, end, strides = zip(*list(ranges)[1:], strict=True)
+                ranges = [_range(cut, size) for cut, size in zip(slices(call.attrs, _RANK), sizes, strict=True)]
+                begin, end, strides = zip(*ranges[1:], strict=True)
                 return make(
                     "strided_slice", (self._flat[data[0]],), begin=begin, end=end, strides=strides, span=call.span
                 )
@@ -144,6 +144,12 @@ class _Writer:
 
     def _operand(self, arg: Expr) -> Expr:
         return constant(arg.data[0], arg.span) if isinstance(arg, Constant) else self._flat[arg]
+
+
+def _range(cut: slice, size: int) -> tuple[int, int, int]:
+    """Begin, end and stride of a slice as attributes; an end in front of the first element is no -1, the last one."""
+    begin, end, stride = cut.indices(size)
+    return begin, end if end >= 0 else -size - 1, stride
 
 
 def _reshaped(data: Expr, shape: tuple[int, ...], source: Expr) -> Expr:

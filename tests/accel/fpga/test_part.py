@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from examples.models import small
+from examples.models.samples import samples
 from relay_hw.accel.fpga.device import FpgaDevice
 from relay_hw.accel.fpga.link import Link, LinkError
 from relay_hw.accel.fpga.open_link import open_link
@@ -25,6 +27,9 @@ from relay_hw.accel.isa.randprog import random_program
 from relay_hw.accel.isa.spec import DEVICE_MAGIC
 from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.accel.sim.selftest import self_test
+from relay_hw.frontend import from_onnx
+from relay_hw.runtime import CompileOptions, compile_model
+from relay_hw.runtime.execute import Executor
 from tests.accel.fpga.extra import lint_messages
 from tests.accel.isa.runner import PROGRAMS
 from tests.accel.sim.timed_programs import timed_program
@@ -257,3 +262,22 @@ def test_a_part_that_is_none() -> None:
 def test_the_top_is_the_same_twice() -> None:
     sizes = PartSoc(TINY, find_part("lfe5u-25f"), 25_000_000, 25, 8192)
     assert part_verilog(sizes) == part_verilog(sizes)
+
+
+@pytest.mark.long
+def test_a_small_vision_transformer(link: UartboneLink, tmp_path: Path) -> None:
+    """Softmax, norms and layers on the SoC with a row unit; products of activations, which `tiny` has not, between."""
+    mod, params = from_onnx(small("deit_tiny"))
+    data = dict(samples(small("deit_tiny"), 2, 1))
+    options = CompileOptions(config="tiny", host_target="numpy")
+    build = compile_model(mod, options, params=params, calibration=data).save(tmp_path / "vit")
+    rows = {row.operator for row in build.manifest.layers if row.where == "accel"}
+    assert {"accel.softmax", "accel.layer_norm", "accel.dense", "accel.conv2d"} <= rows
+    want = Executor(build, None).run(data, keep_regions=True)
+    got = Executor(build, FpgaDevice(TINY, link, SOC.map)).run(data, keep_regions=True)
+    for name, parts in want.regions.items():
+        for one, other in zip(parts, got.regions[name], strict=True):
+            np.testing.assert_array_equal(other, one)
+    for name, value in want.outputs.items():
+        np.testing.assert_array_equal(got.outputs[name], value)
+    print(f"\n{len(want.regions)} regions, {sum(launch.stats.cycles or 0 for launch in got.launches):,} cycles")

@@ -136,6 +136,8 @@ STEPS: list[Callable[[Expr], Expr]] = [
     lambda x: op.concatenate(Tuple([x, op.fixed.table(x, TABLE)]), axis=2),
     lambda x: op.concatenate(Tuple([x, x]), axis=-1),
     lambda x: op.strided_slice(x, (0, 0, 0), (1, 9, 2), axes=(0, 1, 2)),
+    lambda x: op.strided_slice(x, (2,), (-100,), (-1,), axes=(2,)),
+    lambda x: op.strided_slice(x, (-1, 2), (-100, -100), (-2, -1), axes=(3, 1)),
     lambda x: op.nn.max_pool2d(x, (1, 1)),
 ]
 
