@@ -71,7 +71,7 @@ def measure_transformers(found: dict[str, Any]) -> list[Row]:
     found["transformers"] = []
     for example in TRANSFORMERS:
         say(f"transformer {example.name}")
-        found["transformers"].append(bench_layers.measure_network(example.name, config, MEMORY, 2, None, rtl=True))
+        found["transformers"].append(bench_layers.measure_network(example.name, config, MEMORY, 8, None, rtl=True))
     return transformer_rows(found["transformers"])
 
 

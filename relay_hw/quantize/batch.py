@@ -17,7 +17,7 @@ from relay_hw.errors import RelayHwError
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Op, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType, Type
-from relay_hw.transform.graph import dataflow_order, dtype_of, op_name, remake, shape_of, typed_tuple
+from relay_hw.transform.graph import dataflow_order, dtype_of, known_shape, op_name, remake, shape_of, typed_tuple
 
 Array = NDArray[Any]
 BATCH = 32
@@ -141,7 +141,7 @@ def _same_results(old: Function, new: Function, size: int) -> bool:
     if not _scaled(old.body.type, new.body.type, size):
         return False
     rng = np.random.default_rng(0)
-    samples = [rng.standard_normal((size, *_shape(param)[1:])).astype(dtype_of(param)) for param in old.params]
+    samples = [rng.standard_normal((size, *known_shape(param)[1:])).astype(dtype_of(param)) for param in old.params]
     together = Values(dict(zip(new.params, samples, strict=True))).of(new.body)
     for index in (0, size - 1):
         alone = Values({p: s[index : index + 1] for p, s in zip(old.params, samples, strict=True)}).of(old.body)
@@ -151,12 +151,6 @@ def _same_results(old: Function, new: Function, size: int) -> bool:
             if not np.allclose(one, part, rtol=1e-3, atol=1e-4 * max(largest, 1e-30)):
                 return False
     return True
-
-
-def _shape(param: Expr) -> tuple[int, ...]:
-    shape = shape_of(param)
-    assert shape is not None
-    return shape
 
 
 def _scaled(old: Type, new: Type, size: int) -> bool:
@@ -195,7 +189,7 @@ def run_samples(mod: IRModule, data: Mapping[str, Array], size: int = BATCH) -> 
             }
             parts.append(Values(given).of(many["main"].body))
     for index in range(done, count):
-        shapes = ((p, _shape(p)) for p in main.params)
+        shapes = ((p, known_shape(p)) for p in main.params)
         given = {p: np.asarray(data[p.name_hint])[index].reshape(shape).astype(dtype_of(p)) for p, shape in shapes}
         parts.append(Values(given).of(main.body))
     if isinstance(parts[0], tuple):

@@ -24,7 +24,17 @@ from relay_hw.quantize.plan import make_plan
 from relay_hw.quantize.scaled_products import scaled_products
 from relay_hw.quantize.steps import AverageStep, FloatStep, Plan
 from relay_hw.quantize.turned import turned_products
-from relay_hw.transform.graph import constant, constant_value, dtype_of, is_op, make, op_name, shape_of, typed_tuple
+from relay_hw.transform.graph import (
+    constant,
+    constant_value,
+    dtype_of,
+    is_op,
+    known_shape,
+    make,
+    op_name,
+    shape_of,
+    typed_tuple,
+)
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.redirect import redirect
 
@@ -123,7 +133,7 @@ def _affine(call: Call) -> _Affine | None:
     data = next((arg for arg in call.args if constant_value(arg) is None), None)
     if data is None or shape_of(data) != shape_of(call) or not _is_image(data):
         return None
-    channels = _shape(data)[1]
+    channels = known_shape(data)[1]
     one, none = np.ones(channels), np.zeros(channels)
     if name == "negative":
         return _Affine(data, -one, none)
@@ -196,7 +206,7 @@ def _more_channels(pad: Call) -> Expr | None:
     value, (batch, around, *spatial) = constant_value(pad.args[1]), pad.attrs.pad_width
     if value is None or value.any() or any(map(any, (batch, *spatial))) or pad.attrs.pad_mode != "constant":
         return None
-    channels, total = _shape(pad.args[0])[1], _shape(pad)[1]
+    channels, total = known_shape(pad.args[0])[1], known_shape(pad)[1]
     if min(around) < 0 or total == channels:
         return None
     weight = np.zeros((total, channels, 1, 1), np.float32)
@@ -230,7 +240,7 @@ def _taken(call: Expr) -> Expr | None:
         return None
     place = {"begin": (begin,), "end": (begin + 1,), "strides": (1,), "axes": (axis % len(shape),)}
     row = make("strided_slice", (call.args[0],), span=call.span, **place)
-    return make("reshape", (row,), newshape=_shape(call), span=call.span)
+    return make("reshape", (row,), newshape=known_shape(call), span=call.span)
 
 
 def _reads(node: Expr, integers: Collection[Expr]) -> bool:
@@ -239,15 +249,15 @@ def _reads(node: Expr, integers: Collection[Expr]) -> bool:
 
 def _mean_of_tokens(call: Expr) -> Expr | None:
     """The mean of the rows of one matrix, as that of an image whose channels its columns are."""
-    if not isinstance(call, Call) or not is_op(call, "mean") or len(_shape(call.args[0])) != 3:
+    if not isinstance(call, Call) or not is_op(call, "mean") or len(known_shape(call.args[0])) != 3:
         return None
-    count, rows, columns = _shape(call.args[0])
+    count, rows, columns = known_shape(call.args[0])
     if count != 1 or reduced_axes("mean", call.attrs, 3) != (1,):
         return None
     turned = make("transpose", (call.args[0],), axes=(0, 2, 1), span=call.span)
     image = make("reshape", (turned,), newshape=(1, columns, rows, 1), span=call.span)
     pooled = make("nn.global_avg_pool2d", (image,), span=call.span)
-    return make("reshape", (pooled,), newshape=_shape(call), span=call.span)
+    return make("reshape", (pooled,), newshape=known_shape(call), span=call.span)
 
 
 def _as_sum(call: Call) -> Expr | None:
@@ -277,14 +287,14 @@ def _bent(call: Call, slope: Vector) -> Expr:
 
 def _over_image(call: Call, name: str, axes: tuple[int, ...]) -> Expr:
     """One window along `axes`; a sum is as many means."""
-    shape = _shape(call.args[0])
+    shape = known_shape(call.args[0])
     size = tuple(shape[axis] if axis in axes else 1 for axis in (2, 3))
     pooled = make(_REDUCTIONS.get(name, name), (call.args[0],), pool_size=size, strides=(1, 1), span=call.span)
     if name == "sum":
         factor = constant(np.asarray(np.prod(size), np.float32), call.span)
         pooled = make("multiply", (pooled, factor), span=call.span)
-    wanted = _shape(call)
-    return pooled if wanted == _shape(pooled) else make("reshape", (pooled,), newshape=wanted, span=call.span)
+    wanted = known_shape(call)
+    return pooled if wanted == known_shape(pooled) else make("reshape", (pooled,), newshape=wanted, span=call.span)
 
 
 @dataclass(frozen=True, slots=True)
@@ -300,7 +310,7 @@ def _in_stages(pool: Call) -> Expr | None:
     """The mean of an image of too many pixels for an accelerator's memory as the mean of means of its parts."""
     if not is_op(pool, "nn.global_avg_pool2d") or pool.attrs.layout != "NCHW":
         return None
-    sizes = _shape(pool.args[0])[2:]
+    sizes = known_shape(pool.args[0])[2:]
     window = tuple(max(part for part in range(1, isqrt(size) + 1) if size % part == 0) for size in sizes)
     if prod(sizes) <= _MOST_PIXELS or prod(window) == 1:
         return None
@@ -316,7 +326,7 @@ def _in_parts(pool: Call) -> Expr | None:
         return None
     if any(step != 1 for step in windows.dilation):
         return None
-    data, out = _shape(pool.args[0]), _shape(pool)
+    data, out = known_shape(pool.args[0]), known_shape(pool)
     rows, cols = (
         _bands(data[axis + 2], out[axis + 2], windows.kernel[axis], windows.strides[axis], windows.before[axis])
         for axis in (0, 1)
@@ -346,7 +356,7 @@ def _part(pool: Call, row: _Band, col: _Band, strides: tuple[int, ...]) -> Expr:
     """The means of some rows and columns of windows."""
     begins = (0, 0, row.begin, col.begin)
     sizes = [(band.count - 1) * stride + band.length for band, stride in zip((row, col), strides, strict=True)]
-    ends = (*_shape(pool.args[0])[:2], row.begin + sizes[0], col.begin + sizes[1])
+    ends = (*known_shape(pool.args[0])[:2], row.begin + sizes[0], col.begin + sizes[1])
     part = make("strided_slice", (pool.args[0],), begin=begins, end=ends, strides=(1, 1, 1, 1), span=pool.span)
     window = (row.length, col.length)
     return make("nn.avg_pool2d", (part,), pool_size=window, strides=strides, span=pool.span)
@@ -354,9 +364,3 @@ def _part(pool: Call, row: _Band, col: _Band, strides: tuple[int, ...]) -> Expr:
 
 def _joined(parts: list[Expr], axis: int, pool: Call) -> Expr:
     return parts[0] if len(parts) == 1 else make("concatenate", (typed_tuple(parts),), axis=axis, span=pool.span)
-
-
-def _shape(expr: Expr) -> tuple[int, ...]:
-    shape = shape_of(expr)
-    assert shape is not None
-    return shape

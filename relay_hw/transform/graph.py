@@ -123,6 +123,13 @@ def shape_of(expr: Expr) -> tuple[int, ...] | None:
     return ty.static_shape
 
 
+def known_shape(expr: Expr) -> tuple[int, ...]:
+    """The shape of a tensor whose sizes are known."""
+    shape = shape_of(expr)
+    assert shape is not None
+    return shape
+
+
 def dtype_of(expr: Expr) -> str:
     """The element type of a tensor, an empty string for other types."""
     ty = expr.checked_type

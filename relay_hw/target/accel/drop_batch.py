@@ -19,6 +19,7 @@ from relay_hw.transform.graph import (
     constant,
     dtype_of,
     is_op,
+    known_shape,
     make,
     op_name,
     rebuilt,
@@ -110,12 +111,12 @@ class _Writer:
         for node in post_order(body):
             if node in self._members and is_op(node, "qnn.quantize"):
                 self._plain[node] = rebuilt(node, self._plain)
-                self._flat[node] = _reshaped(self._plain[node], _shape(node)[1:], node)
+                self._flat[node] = _reshaped(self._plain[node], known_shape(node)[1:], node)
             elif isinstance(node, Call) and node in self._members:
                 self._flat[node] = self._without(node)
-                self._plain[node] = _reshaped(self._flat[node], _shape(node), node)
+                self._plain[node] = _reshaped(self._flat[node], known_shape(node), node)
             elif isinstance(node, Call) and is_op(node, "reshape") and node.args[0] in self._flat:
-                self._plain[node] = _reshaped(self._flat[node.args[0]], _shape(node), node)
+                self._plain[node] = _reshaped(self._flat[node.args[0]], known_shape(node), node)
             else:
                 self._plain[node] = rebuilt(node, self._plain)
         return self._plain[body]
@@ -125,12 +126,12 @@ class _Writer:
         match op_name(call):
             case "reshape":
                 source = self._flat.get(data[0], self._plain[data[0]])
-                return _reshaped(source, _shape(call)[1:], call)
+                return _reshaped(source, known_shape(call)[1:], call)
             case "transpose":
                 axes = tuple(axis - 1 for axis in _axes(call)[1:])
                 return remake(call, (self._flat[data[0]],), replace(call.attrs, axes=axes))
             case "strided_slice":
-                sizes = _shape(data[0])
+                sizes = known_shape(data[0])
                 ranges = [_range(cut, size) for cut, size in zip(slices(call.attrs, _RANK), sizes, strict=True)]
                 begin, end, strides = zip(*ranges[1:], strict=True)
                 return make(
@@ -154,9 +155,3 @@ def _range(cut: slice, size: int) -> tuple[int, int, int]:
 
 def _reshaped(data: Expr, shape: tuple[int, ...], source: Expr) -> Expr:
     return data if shape_of(data) == shape else make("reshape", (data,), newshape=shape, span=source.span)
-
-
-def _shape(expr: Expr) -> tuple[int, ...]:
-    shape = shape_of(expr)
-    assert shape is not None
-    return shape

@@ -21,7 +21,18 @@ from relay_hw.analysis.products import call_macs
 from relay_hw.ir.expr import Call, Constant, Expr, Function, Op
 from relay_hw.ir.visit import children, post_order
 from relay_hw.op.slices import slices
-from relay_hw.transform.graph import constant, dtype_of, is_op, make, op_name, rebuilt, remake, shape_of, with_body
+from relay_hw.transform.graph import (
+    constant,
+    dtype_of,
+    is_op,
+    known_shape,
+    make,
+    op_name,
+    rebuilt,
+    remake,
+    shape_of,
+    with_body,
+)
 
 _LAYER: Final = "nn.dense"
 _ELEMENTWISE: Final = ("fixed.add", "fixed.mul", "fixed.table", "clip")
@@ -143,14 +154,14 @@ class _Writer:
     def _dense(self, call: Call) -> Wide | Expr | None:
         """The sums behind heads, which have weights of 0 for what was added; those that make heads make more."""
         data, weights = self._wide.get(call.args[0]), call.args[1]
-        if not isinstance(weights, Constant) or (data is not None and data.axis != len(_shape(call)) - 1):
+        if not isinstance(weights, Constant) or (data is not None and data.axis != len(known_shape(call)) - 1):
             return None
         value = weights.data if data is None else data.spread(weights.data, 1)
         source = self.plain[call.args[0]] if data is None else data.expr
         each = self._widths.get(call)
         if each is None:
             return self._counted(call, remake(call, (source, constant(value, weights.span))))
-        wide = Wide(call, len(_shape(call)) - 1, each, -(-each // self._align) * self._align, 0, frozenset([call]))
+        wide = Wide(call, len(known_shape(call)) - 1, each, -(-each // self._align) * self._align, 0, frozenset([call]))
         value = wide.spread(value, 0)
         attrs = replace(call.attrs, units=value.shape[0])
         return replace(wide, expr=self._counted(call, remake(call, (source, constant(value, weights.span)), attrs)))
@@ -207,9 +218,9 @@ def _requantized(call: Call, data: Wide) -> Wide | None:
     if not isinstance(bias, Constant):
         return None
     value, fill = bias.data, None
-    if data.fill == 0 and (attrs.axis % len(_shape(call)) == data.axis or not value.any()):
+    if data.fill == 0 and (attrs.axis % len(known_shape(call)) == data.axis or not value.any()):
         fill = min(max(attrs.zero_point, attrs.a_min), attrs.a_max)
-    if attrs.axis % len(_shape(call)) == data.axis:
+    if attrs.axis % len(known_shape(call)) == data.axis:
         value = data.spread(value, 0)
         if len(attrs.multiplier) > 1:
             pairs = (data.spread(np.asarray(numbers, np.int64), 0) for numbers in (attrs.multiplier, attrs.shift))
@@ -220,7 +231,7 @@ def _requantized(call: Call, data: Wide) -> Wide | None:
 
 def _reshaped(call: Call, data: Wide) -> Wide | None:
     """The axis of the result whose steps are as long as the wide axis' were."""
-    source, shape = _shape(call.args[0]), _shape(call)
+    source, shape = known_shape(call.args[0]), known_shape(call)
     inner = prod(source[data.axis + 1 :])
     fitting = (
         axis
@@ -236,7 +247,7 @@ def _reshaped(call: Call, data: Wide) -> Wide | None:
 
 def _sliced(call: Call, data: Wide) -> Wide | None:
     """Whole groups, and any part of other axes."""
-    source = _shape(call.args[0])
+    source = known_shape(call.args[0])
     ranges = [cut.indices(size) for cut, size in zip(slices(call.attrs, len(source)), source, strict=True)]
     begin, end, stride = ranges[data.axis]
     if stride != 1 or begin % data.each or end % data.each or end <= begin:
@@ -250,7 +261,7 @@ def _sliced(call: Call, data: Wide) -> Wide | None:
 
 
 def _transposed(call: Call, data: Wide) -> Wide | None:
-    rank = len(_shape(call))
+    rank = len(known_shape(call))
     axes = [axis % rank for axis in call.attrs.axes or range(rank - 1, -1, -1)]
     return replace(data, expr=remake(call, (data.expr,)), axis=axes.index(data.axis))
 
@@ -261,9 +272,3 @@ _MOVES: Final[Mapping[str, Callable[[Call, Wide], Wide | None]]] = {
     "strided_slice": _sliced,
     "transpose": _transposed,
 }
-
-
-def _shape(expr: Expr) -> tuple[int, ...]:
-    shape = shape_of(expr)
-    assert shape is not None
-    return shape
