@@ -62,7 +62,7 @@ from relay_hw.transform.batch_fragments import BatchedForm
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.one_sample import OneSample, one_sample
 from relay_hw.transform.pipelines import simplify_pipeline
-from relay_hw.transform.prefix_masks import check_prefixes, prefix_masks
+from relay_hw.transform.prefix_masks import check_prefixes, could_be_lengths, prefix_masks
 
 Calibration = Mapping[str, NDArray[Any]]
 STAGES = ("imported", "simplified", "quantized", "partitioned")
@@ -232,7 +232,7 @@ def compile_model(
 @dataclass(frozen=True, slots=True, eq=False)
 class _Divided:
     """A network divided between host and target. `split`: how it became one that computes one sample of a batch;
-    `hosts`: as in `CompiledModel`; `note`: what is missing to be faster, or empty."""
+    `hosts`: as in `CompiledModel`; `notes`: what is missing to be faster, empty sentences among them."""
 
     target: Target
     simplified: IRModule
@@ -241,7 +241,7 @@ class _Divided:
     hosts: Mapping[str, HostTarget]
     split: OneSample | None = None
     calibration: Calibration | None = None
-    note: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def _placed(
@@ -302,7 +302,8 @@ def _quantized(
     functions = {function.name: host for function in compiled_by_tvm(split_up.mod, split_up.functions)}
     left = left_to_numpy(split_up.mod, split_up.functions)
     note = left if options.host_target is None and host.kind == NUMPY else ""
-    return _Divided(machine, simplified, made, split_up, functions, split, calibration, note)
+    masks_left = could_be_lengths(simplified, masks) if accelerate and not is_float else ""
+    return _Divided(machine, simplified, made, split_up, functions, split, calibration, (note, masks_left))
 
 
 def _assembled(
@@ -345,7 +346,7 @@ def _assembled(
         kept=made.kept,
         noise=made.noise,
         warnings=(*made.warnings, *constant_inputs(inputs)),
-        notes=(*made.notes, *filter(None, [divided.note])),
+        notes=(*made.notes, *filter(None, divided.notes)),
         batched=divided.parts.batched,
     )
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from relay_hw.errors import InputError
 from relay_hw.interp import evaluate
-from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, TupleGetItem, Var
+from relay_hw.ir.expr import Call, Constant, Expr, Function, Trait, Tuple, TupleGetItem, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import children, copy_with, post_order
-from relay_hw.transform.graph import calls_that_read, constant, dtype_of, is_op, make, scalar_value, shape_of
+from relay_hw.transform.graph import calls_that_read, constant, dtype_of, has_trait, is_op, make, scalar_value, shape_of
 from relay_hw.transform.infer_type import InferType
 from relay_hw.transform.redirect import redirect
 
@@ -45,6 +45,17 @@ def prefix_masks(mod: IRModule, names: Sequence[str]) -> IRModule:
         return mod
     body = redirect(main.body, found.get)
     return InferType()(mod.with_functions({"main": copy_with(main, body=body, checked_type=None)}))
+
+
+def could_be_lengths(mod: IRModule, known: Sequence[str] = ()) -> str:
+    """A sentence on inputs of a typed graph, but those `known`, that hide columns of softmaxes as masks of padding do;
+    empty without."""
+    main = mod["main"]
+    params = [param for param in main.params if shape_of(param) and param.name_hint not in known]
+    found = [param.name_hint for param in params if _hidden(main.body, param)]
+    flags = " ".join(f"--prefix-mask {name}" for name in found)
+    how = f"where that is always ones and then zeros, {flags} leaves it to the accelerator"
+    return f"softmaxes are masked on the host by {', '.join(found)}: {how}" if found else ""
 
 
 def check_prefixes(name: str, mask: NDArray[np.generic]) -> None:
@@ -75,12 +86,13 @@ def _hidden(body: Expr, mask: Var) -> dict[Expr, Expr]:
 
 
 def _derived(body: Expr, mask: Var) -> set[Expr]:
-    """What is computed of the mask and of constants alone."""
+    """What is computed of the mask and of constants alone, without layers: no network is run to see what it hides."""
     found: set[Expr] = {mask}
     for node in post_order(body):
         parts = children(node)
         own = isinstance(node, (Call, Tuple, TupleGetItem)) and any(part in found for part in parts)
         data = node.args if isinstance(node, Call) else parts
+        own = own and not has_trait(node, Trait.ANCHOR)
         if own and all(part in found or isinstance(part, Constant) for part in data):
             found.add(node)
     return found

@@ -79,5 +79,7 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main([*line, "--prefix-mask", MASK]) == 0
     assert main(["run", str(tmp_path / "build"), "--input", str(data), "--output", str(tmp_path / "out.npz")]) == 0
     capsys.readouterr()
+    assert main(line) == 0
+    assert f"--prefix-mask {MASK} leaves it to the accelerator" in " ".join(capsys.readouterr().out.split())
     assert main([*line, "--prefix-mask", "words"]) != 0
     assert "mask words must be one of the inputs input_ids, attention_mask, token_type_ids" in capsys.readouterr().err

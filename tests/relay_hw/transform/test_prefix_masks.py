@@ -16,7 +16,7 @@ from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Expr, Function
 from relay_hw.ir.module import IRModule
 from relay_hw.transform.infer_type import InferType
-from relay_hw.transform.prefix_masks import check_prefixes, prefix_masks
+from relay_hw.transform.prefix_masks import check_prefixes, could_be_lengths, prefix_masks
 from tests.relay_hw.transform.checks import operators, var
 
 COLUMNS = 7
@@ -79,6 +79,16 @@ def test_a_mask_that_many_layers_share() -> None:
     both = op.add(op.nn.softmax(op.add(SCORES, beyond)), op.nn.softmax(op.add(op.multiply(SCORES, ONE), beyond)))
     mod = InferType()(IRModule.from_expr(Function([SCORES, mask], both)))
     assert operators(prefix_masks(mod, ["mask"])).count("where") == 2
+
+
+def test_inputs_that_could_be_lengths_are_named() -> None:
+    mod = _module(*FORMS["chosen"])
+    assert could_be_lengths(mod) == (
+        "softmaxes are masked on the host by mask: where that is always ones and then zeros, --prefix-mask mask leaves "
+        "it to the accelerator"
+    )
+    assert could_be_lengths(prefix_masks(mod, ["mask"]), ["mask"]) == ""
+    assert could_be_lengths(_module("int64", _less_one, op.nn.relu)) == ""
 
 
 def test_no_names() -> None:
