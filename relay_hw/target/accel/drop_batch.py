@@ -31,8 +31,7 @@ from relay_hw.transform.graph import (
 
 _RANK: Final = 4
 _ELEMENTWISE: Final = ("clip", "fixed.add", "fixed.mul", "fixed.table")
-# What the host, or a reshape, gives another shape.
-_SOURCES: Final = ("qnn.quantize", "reshape")
+_MOVES: Final = ("concatenate", "expand_dims", "reshape", "reverse", "squeeze", "strided_slice", "transpose")
 _ROWS: Final = ("fixed.layer_norm", "fixed.rms_norm", "fixed.softmax")
 
 
@@ -51,7 +50,7 @@ def _members(body: Expr) -> set[Expr]:
     readers = calls_that_read(order)
     found: set[Expr] = set()
     for node in order:
-        if isinstance(node, Call) and _is_one_sample(node) and (is_op(node, *_SOURCES) or _follows(node, found)):
+        if isinstance(node, Call) and _is_one_sample(node) and (_is_source(node, found) or _follows(node, found)):
             found.add(node)
     while refused := {node for node in found if not _stands(node, found, readers.get(node, ()))}:
         found -= refused
@@ -61,6 +60,27 @@ def _members(body: Expr) -> set[Expr]:
 def _is_one_sample(call: Call) -> bool:
     shape = shape_of(call)
     return dtype_of(call) == "int8" and shape is not None and len(shape) == _RANK and shape[0] == 1
+
+
+def _is_source(call: Call, found: Collection[Expr]) -> bool:
+    """Whether the host, or a reshape of tokens, gives the tensor four axes."""
+    return is_op(call, "qnn.quantize") or (is_op(call, "reshape") and _is_of_tokens(call.args[0], found))
+
+
+def _is_of_tokens(expr: Expr, found: Collection[Expr]) -> bool:
+    """Whether what only moves elements of other tensors moves those of rows, not of an image."""
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        if node in found:
+            continue
+        if isinstance(node, Tuple):
+            stack.extend(node.fields)
+        elif isinstance(node, Call) and is_op(node, *_MOVES):
+            stack.append(node.args[0])
+        elif len(shape_of(node) or (0,) * _RANK) >= _RANK:
+            return False
+    return True
 
 
 def _follows(call: Call, found: Collection[Expr]) -> bool:
@@ -83,7 +103,7 @@ def _stands(node: Expr, found: Collection[Expr], readers: Sequence[Expr]) -> boo
     """Whether nothing that reads the tensor wants an image, and what it is made of has three axes too."""
     assert isinstance(node, Call)
     plain = all(reader in found or is_op(reader, "reshape", "qnn.dequantize") for reader in readers)
-    return plain and (is_op(node, *_SOURCES) or _follows(node, found))
+    return plain and (_is_source(node, found) or _follows(node, found))
 
 
 def _data(call: Call) -> Sequence[Expr]:

@@ -93,6 +93,9 @@ IMAGES: dict[str, Callable[[], Expr]] = {
     "added to an image": lambda: op.reshape(
         op.fixed.add(op.nn.max_pool2d(_heads(), (1, 1)), op.fixed.table(_heads(), TABLE), **SUM), (18, 8)
     ),
+    "an image that is cut and joined again": lambda: op.reshape(
+        op.fixed.table(op.reshape(op.nn.max_pool2d(_heads(), (1, 1)), (1, 6, 3, 8)), TABLE), (18, 8)
+    ),
     "batches that change places": lambda: op.reshape(op.transpose(_heads(), (1, 0, 2, 3)), (18, 8)),
 }
 
