@@ -17,7 +17,7 @@ from relay_hw.accel.isa.randprog import random_program
 from relay_hw.accel.isa.registers import REGISTER
 from relay_hw.accel.isa.spec import DEVICE_MAGIC, ISA_VERSION
 from relay_hw.accel.sim.bench.bench_core import BASE, expected_window
-from relay_hw.accel.sim.bench.common import Dut, rng, start, step
+from relay_hw.accel.sim.bench.common import Dut, get, rng, start, step
 from relay_hw.accel.sim.functional import FunctionalDevice
 
 REGIMES = (0.0, 0.1, 0.5, 0.9)
@@ -98,6 +98,30 @@ async def runs_random_programs_under_back_pressure(dut: Dut) -> None:
         assert await bench.launch() == 0b010
         assert await bench.get("INSTRUCTIONS") == program.count
         assert bench.window(program) == expected_window(program).tobytes(), f"seed {seed}, regime {regime}"
+
+
+@cocotb.test()
+async def a_reset_forgets_an_answer_that_waits(dut: Dut) -> None:
+    """Of a read and of a write: the host that asked was reset as well."""
+    register = REGISTER["WATCHDOG"].offset
+    await start(dut, s_axil_rready=0, s_axil_bready=0, s_axil_wdata=7, s_axil_wstrb=15)
+    for asked, answer in ((("ar",), dut.s_axil_rvalid), (("aw", "w"), dut.s_axil_bvalid)):
+        for channel in asked:
+            getattr(dut, f"s_axil_{channel}valid").value = 1
+            if channel != "w":
+                getattr(dut, f"s_axil_{channel}addr").value = register
+        for _ in range(20):
+            await step(dut)
+        assert get(answer) == 1
+        for channel in asked:
+            getattr(dut, f"s_axil_{channel}valid").value = 0
+        dut.rst_ni.value = 0
+        for _ in range(3):
+            await step(dut)
+        dut.rst_ni.value = 1
+        for _ in range(30):
+            await step(dut)
+            assert get(answer) == 0, "an answer from before the reset"
 
 
 @cocotb.test()
