@@ -39,7 +39,7 @@ SHOWN = "bitstream --board ulx3s-85f --config ecp5 --seeds 2 -o out"
 BITSTREAMS = (
     "bitstream --part lfe5u-25f --config mini -o out",
     "bitstream --part lfe5u-25f --config mini --clock 70 -o out",
-    "bitstream --part lfe5u-45f --config tiny --clock 50 -o out",
+    "bitstream --part lfe5u-45f --config tiny --clock 60 -o out",
     SHOWN,
     "bitstream --board ulx3s-85f --config ecp5w4 --clock 60 -o out",
     "bitstream --board colorlight-i5 --config mini -o out",
