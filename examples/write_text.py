@@ -20,7 +20,7 @@ from relay_hw.runtime import CompileOptions, compile_model
 from relay_hw.runtime.artifact import Artifact, load_artifact
 from relay_hw.runtime.execute import Executor
 from relay_hw.target.accel.devices import close_device, open_device
-from scripts.text_data import CONTEXT, load_text, windows
+from scripts.text_data import CONTEXT, load_text, spread
 
 MODEL = Path(__file__).with_name("opticks_lm.onnx")
 BUILD = Path("build/opticks")
@@ -34,8 +34,7 @@ def compiled(build: Path, config: str) -> Artifact:
     if build.exists():
         return load_artifact(build)
     mod, params = relay.frontend.from_onnx(MODEL)
-    symbols, _ = windows(load_text().learned)
-    calibration = {"bytes": symbols[:: len(symbols) // CALIBRATION][:CALIBRATION]}
+    calibration = {"bytes": spread(load_text(), CALIBRATION)}
     options = CompileOptions(config=config, host_target="numpy", name="opticks")
     return compile_model(mod, options, params=params, calibration=calibration).save(build)
 

@@ -25,7 +25,7 @@ import bench_speed
 import bench_text
 from bench_rows import Row, judge, layer_rows, network_rows, text_rows, transformer_rows
 
-from examples.models import NETWORKS, TRANSFORMERS
+from examples.models import NETWORKS, TRANSFORMERS, Example
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.errors import RelayHwError
@@ -52,13 +52,19 @@ def measure_layers(found: dict[str, Any]) -> list[Row]:
     return layer_rows(found["layers"])
 
 
+def measured(examples: Sequence[Example], samples: int) -> list[dict[str, Any]]:
+    """Each network on `default`, calibrated on so many samples, confirmed on RTL."""
+    config = load_config("default")
+    found: list[dict[str, Any]] = []
+    for example in examples:
+        say(f"network {example.name}")
+        found.append(bench_layers.measure_network(example.name, config, MEMORY, samples, None, rtl=True))
+    return found
+
+
 def measure_networks(found: dict[str, Any]) -> list[Row]:
     """Networks of examples/models, confirmed on RTL."""
-    config = load_config("default")
-    found["networks"] = []
-    for example in NETWORKS:
-        say(f"network {example.name}")
-        found["networks"].append(bench_layers.measure_network(example.name, config, MEMORY, 1, None, rtl=True))
+    found["networks"] = measured(NETWORKS, 1)
     say("network resnet8, resident weights")
     rows = [*network_rows(found["networks"]), *bench_speed.resident_rows()]
     say("an LSTM, a TreeLSTM")
@@ -67,11 +73,7 @@ def measure_networks(found: dict[str, Any]) -> list[Row]:
 
 def measure_transformers(found: dict[str, Any]) -> list[Row]:
     """Transformers of examples/models, confirmed on RTL."""
-    config = load_config("default")
-    found["transformers"] = []
-    for example in TRANSFORMERS:
-        say(f"transformer {example.name}")
-        found["transformers"].append(bench_layers.measure_network(example.name, config, MEMORY, 8, None, rtl=True))
+    found["transformers"] = measured(TRANSFORMERS, 8)
     return transformer_rows(found["transformers"])
 
 

@@ -32,7 +32,7 @@ from relay_hw.quantize.report import layer_noise
 from scripts.figures import replaced
 from scripts.ngram import KneserNey
 from scripts.quantization_tables import PAGE
-from scripts.text_data import CONTEXT, STRIDE, Text, judged, load_text, windows
+from scripts.text_data import CONTEXT, STRIDE, Text, judged, load_text, spread, windows
 
 Array = NDArray[Any]
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,12 +50,6 @@ def float_network(path: Path) -> IRModule:
     """The network as the quantizer meets it, in float."""
     mod, params = from_onnx(path, shape=None)
     return reference_of(infer_type(mod.with_functions({"main": bind_params_by_name(mod["main"], params)})))
-
-
-def spread(text: Text, count: int) -> Array:
-    """So many windows of learned text, from all over it."""
-    symbols, _ = windows(text.learned)
-    return symbols[:: len(symbols) // count][:count]
 
 
 def language_logits(mod: IRModule, symbols: Array) -> Array:

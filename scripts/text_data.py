@@ -64,6 +64,12 @@ def windows(parts: tuple[Bytes, ...], stride: int = STRIDE) -> tuple[Array, Arra
     return both[:, :-1], both[:, 1:]
 
 
+def spread(text: Text, count: int) -> Array:
+    """So many windows of learned text, from all over it."""
+    symbols, _ = windows(text.learned)
+    return symbols[:: len(symbols) // count][:count]
+
+
 def judged(parts: tuple[Bytes, ...]) -> tuple[tuple[Bytes, int], ...]:
     """Each part up to the last byte that `windows` covers, and where judging begins in it."""
     counts = [(len(part) - CONTEXT - 1) // STRIDE for part in parts]

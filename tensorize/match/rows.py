@@ -32,8 +32,7 @@ class RowReader(Reader):
 
     def rows(self) -> tuple[RowKernel, tuple[int, ...]]:
         """The kernel and the result's shape. Raises TensorizeError."""
-        last = self._call(self.composite.body)
-        call = self._call(last.args[0]) if self._name(last) == "reshape" else last
+        last, call = self._calls()
         name = self._name(call)
         need(name in _KINDS, f"operator must be a function of rows, not {name}", call)
         need(self.config.cof_depth > 0, f"configuration {self.config.name} must have a row unit for {name}", call)
@@ -48,10 +47,14 @@ class RowReader(Reader):
 
     def params(self) -> tuple[int, ...]:
         """The parameters that `rows` reads: data, and what bounds their columns where something does."""
-        last = self._call(self.composite.body)
-        call = self._call(last.args[0]) if self._name(last) == "reshape" else last
+        _, call = self._calls()
         args = (self._data(call), call.args[2])
         return tuple(self._param(arg, call) for arg in args if not isinstance(arg, Constant))
+
+    def _calls(self) -> tuple[Call, Call]:
+        """The last call of the composite, and that of the function of rows, which may be the same."""
+        last = self._call(self.composite.body)
+        return last, self._call(last.args[0]) if self._name(last) == "reshape" else last
 
     def _data(self, call: Call) -> Expr:
         data = call.args[0]

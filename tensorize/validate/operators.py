@@ -15,6 +15,7 @@ import numpy as np
 
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Attrs, Call, Op, Trait
+from relay_hw.op.rows import LENGTH_BYTES
 from relay_hw.tensorize.validate.convolutions import (
     batch_matmul,
     constant_part,
@@ -46,8 +47,8 @@ from relay_hw.tensorize.validate.terms import (
 )
 
 Value = Terms | tuple[Terms, ...]
-# Lengths that are no constants: axes of the tensor, bytes of each that say a number.
-_BOUND_AXES, _BOUND_BYTES = 2, 2
+# Axes of lengths that are no constants.
+_BOUND_AXES = 2
 # Operators that put whole tensors together or take them apart.
 _JOINS = ("concatenate", "split", "stack")
 
@@ -175,7 +176,7 @@ def _softmax(attrs: Attrs, args: Sequence[Terms]) -> Terms:
     """Rows of the last axis. A column counts before its part's length, and of causal rows up to the row's own, where
     the last row ends with the last column."""
     data, table, lengths = args
-    bound = lengths[0, :_BOUND_BYTES] if len(lengths.shape) == _BOUND_AXES else None
+    bound = lengths[0, :LENGTH_BYTES] if len(lengths.shape) == _BOUND_AXES else None
     if (table.low != table.high).any() or (bound is None and (lengths.low != lengths.high).any()):
         raise TensorizeError("the table and the lengths of fixed.softmax must be constant, or its lengths bytes")
     if bound is not None and lengths.shape[0] != 1:

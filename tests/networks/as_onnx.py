@@ -131,7 +131,7 @@ class _Nodes:
             case Kind.LAYER_NORM:
                 gain, bias = 1 + self._drawn(layer, "g", (columns,)), self._drawn(layer, "b", (columns,))
                 self._node(layer, "LayerNormalization", gain, bias, axis=-1, epsilon=1e-5)
-            case _:
+            case Kind.RMS_NORM:
                 squares = f"{name}_squares"
                 self.nodes.append(helper.make_node("Mul", [layer.inputs[0]] * 2, [squares], squares))
                 mean = f"{name}_mean"
@@ -143,6 +143,8 @@ class _Nodes:
                 gain = 1 + self._drawn(layer, "g", (columns,))
                 self.weights.append(numpy_helper.from_array(gain, f"{name}_0"))
                 self.nodes.append(helper.make_node("Mul", [whole, f"{name}_0"], [name], name))
+            case _:
+                raise ValueError(f"{layer.kind} is no function of rows")
 
     def _step(self, name: str, what: str, operator: str, data: str, value: NDArray[Any] | np.float32) -> str:
         """A node of `data` and a constant; the name of its result."""

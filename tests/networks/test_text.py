@@ -12,7 +12,7 @@ from examples.write_text import CALIBRATION, MODEL, PROMPT, continued, written
 from relay_hw.frontend import from_onnx
 from relay_hw.runtime import CompileOptions, compile_model
 from relay_hw.runtime.execute import Executor
-from scripts.text_data import load_text, windows
+from scripts.text_data import load_text, spread
 
 pytestmark = pytest.mark.long
 
@@ -22,8 +22,7 @@ COUNT = 48
 @pytest.mark.parametrize("strategy", ["int8", "w4a8"])
 def test_token_for_token(strategy: str, tmp_path: Path) -> None:
     mod, params = from_onnx(MODEL)
-    symbols, _ = windows(load_text().learned)
-    calibration = {"bytes": symbols[:: len(symbols) // CALIBRATION][:CALIBRATION]}
+    calibration = {"bytes": spread(load_text(), CALIBRATION)}
     options = CompileOptions(host_target="numpy", strategy=strategy)
     compiled = compile_model(mod, options, params=params, calibration=calibration)
     assert len(compiled.segments) == 1

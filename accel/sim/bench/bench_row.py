@@ -7,9 +7,9 @@ from random import Random
 import cocotb
 import numpy as np
 
-from relay_hw.accel.isa.config import EXPONENTIALS, ROW_QUARTERS, AccelConfig, config_from_dict, load_config
+from relay_hw.accel.isa.config import AccelConfig, config_from_dict, load_config
 from relay_hw.accel.isa.rows import entries
-from relay_hw.accel.isa.rules import row_entries
+from relay_hw.accel.isa.rules import row_coefficients, row_entries
 from relay_hw.accel.isa.semantics import SEMANTICS
 from relay_hw.accel.isa.slots import instruction_slots, row_round_slots
 from relay_hw.accel.isa.spec import Op, RowKind, encode
@@ -40,7 +40,7 @@ def random_row(config: AccelConfig, random: Random) -> dict[str, int]:
     row_step, entry_step = (1, rows) if interleaved else (count, 1)
     kind = random.choice(list(RowKind))
     bounded = random.randint(0, 1) if kind is RowKind.SOFTMAX else 0
-    reads = EXPONENTIALS + bounded if kind is RowKind.SOFTMAX else ROW_QUARTERS * count
+    reads = row_coefficients(config, {"kind": kind, "columns": columns, "bounded": bounded})
     values = {
         "kind": kind,
         "rows": rows,

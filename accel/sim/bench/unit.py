@@ -7,7 +7,8 @@ from random import Random
 import numpy as np
 
 from relay_hw.accel.isa.alu import ALU_OPS, AluOp
-from relay_hw.accel.isa.config import EXPONENTIALS, ROW_QUARTERS, AccelConfig
+from relay_hw.accel.isa.config import EXPONENTIALS, AccelConfig
+from relay_hw.accel.isa.rules import row_coefficients
 from relay_hw.accel.isa.spec import PRM, UOP, Dst, Form, GemmMode, Nibble, Op, Rounding, RowKind
 from relay_hw.accel.isa.state import AccelState
 from relay_hw.accel.sim.bench.common import Dut, parameter
@@ -113,7 +114,7 @@ def random_row(random: Random, config: AccelConfig) -> dict[str, int]:
     last = (rows - 1) * steps[0] + (entries - 1) * steps[1]
     columns = random.randint((entries - 1) * config.block_out + 1, entries * config.block_out)
     bounded = random.getrandbits(1) if kind is RowKind.SOFTMAX and config.cof_depth > EXPONENTIALS else 0
-    need = EXPONENTIALS + bounded if kind is RowKind.SOFTMAX else ROW_QUARTERS * entries
+    need = row_coefficients(config, {"kind": kind, "columns": columns, "bounded": bounded})
     low, high = (-15, 15) if kind is RowKind.SOFTMAX else (0, 40)
     values = {"kind": kind, "rows": rows, "columns": columns, "acc_base": random.randrange(64 - last)}
     values |= {"row_step": steps[0], "entry_step": steps[1], "cof_base": random.randint(0, config.cof_depth - need)}

@@ -132,7 +132,7 @@ class _Writer:
                     return origins or frozenset([node])
                 case Wide():
                     self._wide[node] = new
-                case _:
+                case Expr():
                     self.plain[node] = new
         return self._wide[body].origins if body in self._wide else frozenset()
 
