@@ -23,7 +23,7 @@ import bench_passes
 import bench_recurrent
 import bench_speed
 import bench_text
-from bench_rows import Row, judge, layer_rows, network_rows, text_rows, transformer_rows
+from bench_rows import Row, judge, layer_rows, network_rows, stored_row, text_rows, transformer_rows
 
 from examples.models import NETWORKS, TRANSFORMERS, Example
 from relay_hw.accel.isa.config import load_config
@@ -35,6 +35,8 @@ OUTPUT = ROOT / "docs" / "results" / "performance.json"
 PAGE = ROOT / "docs" / "performance.md"
 AREA = ROOT / "build" / "area.json"
 MEMORY = "standard"
+# A word of a language model is bound by bytes of weights: it is measured with few of them, too.
+DECODER, NARROW = "llama_decode", "w4g32a8"
 
 
 def say(message: str) -> None:
@@ -54,11 +56,11 @@ def measure_layers(found: dict[str, Any]) -> list[Row]:
 
 def measured(examples: Sequence[Example], samples: int) -> list[dict[str, Any]]:
     """Each network on `default`, calibrated on so many samples, confirmed on RTL."""
-    config = load_config("default")
+    setting = bench_layers.Setting(load_config("default"), MEMORY, rtl=True)
     found: list[dict[str, Any]] = []
     for example in examples:
         say(f"network {example.name}")
-        found.append(bench_layers.measure_network(example.name, config, MEMORY, samples, None, rtl=True))
+        found.append(bench_layers.measure_network(example.name, setting, samples))
     return found
 
 
@@ -74,7 +76,11 @@ def measure_networks(found: dict[str, Any]) -> list[Row]:
 def measure_transformers(found: dict[str, Any]) -> list[Row]:
     """Transformers of examples/models, confirmed on RTL."""
     found["transformers"] = measured(TRANSFORMERS, 8)
-    return transformer_rows(found["transformers"])
+    say(f"network {DECODER}, {NARROW}")
+    setting = bench_layers.Setting(load_config("default"), MEMORY, NARROW, rtl=True)
+    narrow = bench_layers.measure_network(DECODER, setting, 8)
+    found["transformers"].append({**narrow, "name": f"{DECODER} {NARROW}"})
+    return [*transformer_rows(found["transformers"]), stored_row(narrow, setting.config)]
 
 
 def measure_speeds(found: dict[str, Any]) -> list[Row]:

@@ -231,10 +231,19 @@ class Stopwatch:
         self._step, self._since = (message.split() or [""])[0].rstrip(":"), now
 
 
-def measure_network(
-    name: str, config: AccelConfig, memory: str, count: int, size: int | None, rtl: bool = False
-) -> dict[str, Any]:
-    """A whole network: what runs where, its cycles by layer, and what its compilation costs; with `rtl` confirmed."""
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a network is measured on, and how it is quantized; with `rtl` the Verilog confirms it."""
+
+    config: AccelConfig
+    memory: str
+    strategy: str = "int8"
+    rtl: bool = False
+
+
+def measure_network(name: str, setting: Setting, count: int, size: int | None = None) -> dict[str, Any]:
+    """A whole network, calibrated on `count` samples: what runs where, cycles by layer, what its compilation costs."""
+    config, memory = setting.config, setting.memory
     example = find(name)
     watch = Stopwatch()
     watch("building")
@@ -245,7 +254,7 @@ def measure_network(
     masks = tuple(name for name in data if name == MASK)
     compiled = compile_model(
         mod,
-        CompileOptions(config=config, name=name, resident="off", prefix_masks=masks),
+        CompileOptions(strategy=setting.strategy, config=config, name=name, resident="off", prefix_masks=masks),
         params=params,
         calibration=data,
         progress=Steps(lambda step: watch(step.name)),
@@ -253,7 +262,7 @@ def measure_network(
     watch("simulating")
     timed = {key: launch(segment, config, memory) for key, segment in compiled.segments.items()}
     watch("confirming")
-    if rtl:
+    if setting.rtl:
         for key, segment in compiled.segments.items():
             confirm(segment, config, memory, timed[key])
     watch("")
@@ -374,7 +383,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             show(f"convolutions of ResNet-18 on {config.name}, {args.memory} memory", layers)
         networks: list[dict[str, Any]] = []
         for name in chosen(args.networks, [example.name for example in NETWORKS]):
-            networks.append(measure_network(name, config, args.memory, args.images, args.size, args.rtl))
+            setting = Setting(config, args.memory, rtl=args.rtl)
+            networks.append(measure_network(name, setting, args.images, args.size))
             show_network(networks[-1])
     except (RelayHwError, AccelError, ValueError) as error:
         print(f"bench_layers: error: {error}", file=sys.stderr)

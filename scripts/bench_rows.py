@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.report import number, table
 
 # Figures of others, with where they were published.
@@ -121,6 +122,13 @@ def transformer_rows(networks: Sequence[dict[str, Any]]) -> list[Row]:
         rows.append(Row(f"`{name}`, whole network", network["cycles"], "cycles"))
         rows.append(Row("its utilisation", 100 * network["utilisation"], "%", _ATTENTION.get(name), False))
     return rows
+
+
+def stored_row(decoder: dict[str, Any], config: AccelConfig) -> Row:
+    """Cycles of a word, over those in which the bus brings what is stored for it: weights, caches, records, program."""
+    stored = sum(decoder["bytes"][kind] for kind in ("weights", "records", "uops", "instructions"))
+    cycles = stored / config.bus_bytes
+    return Row("its cycles, of the bus' for what is stored for a word", decoder["cycles"] / cycles, "times", 1.1)
 
 
 def text_rows(found: dict[str, Any]) -> list[Row]:

@@ -39,7 +39,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results" / "trained.json"
 VIT, LANGUAGE = (ROOT / "examples" / f"{name}.onnx" for name in ("mnist_vit", "opticks_lm"))
 TEXT_NAME = "bytes"
-STRATEGIES = ("int8", "w4a8")
+STRATEGIES = ("int8", "w4a8", "w4g32a8")
 # Windows of learned text that calibration sees, and samples that noise of layers is measured on.
 CALIBRATION, NOISE = 32, 4
 # How many of the noisiest layers are kept, and how many the page names.

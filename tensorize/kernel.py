@@ -271,7 +271,8 @@ class MoveKernel:
 class ProductKernel:
     """For each head the rows of `left` times those of `right`: sums over channels. Rows are an image's columns.
 
-    `origins`: where the left and the right operand lie in other activations; `place`: where the result does.
+    `origins`: where the left and the right operand lie in other activations; `place`: where the result does. `tiled`:
+    the right operand lies as tiles of weights. `rest`: a third operand, whose channels follow those of the right one.
     """
 
     left: Image
@@ -280,6 +281,8 @@ class ProductKernel:
     requantize: Requantize
     origins: tuple[Origin | None, Origin | None] = (None, None)
     place: Origin | None = None
+    tiled: bool = False
+    rest: Image | None = None
 
     @property
     def macs(self) -> int:
@@ -410,6 +413,6 @@ def kernel_inputs(kernel: KernelSpec) -> tuple[Image, ...]:
         case MoveKernel() | SelectKernel():
             return kernel.sources
         case ProductKernel():
-            return (kernel.left, kernel.right)
+            return (kernel.left, kernel.right, *([kernel.rest] if kernel.rest else []))
         case SwapKernel():
             return (kernel.source, kernel.identity)

@@ -285,7 +285,8 @@ a multiple of channel_align = max(granule, INP_LANES, BLOCK_OUT), which is 16 bu
 or buses. So one pixel is a whole number of granules, any rectangle of pixels and channel blocks is one LOAD, and
 the layout does not depend on the block sizes. Images of layout `rows` are N, H, W, C without padded channels; the
 W x C bytes of a row are padded to a multiple of the granule, as GATHER reads them. Weights lie in the order in which
-LOAD brings tiles of [BLOCK_OUT][BLOCK_IN] into `wgt`."""
+LOAD brings tiles of [BLOCK_OUT][BLOCK_IN] into `wgt`. Activations of layout `tiles` lie so too: each BLOCK_OUT pixels
+of a row are a row of tiles with their channels as inputs, both padded with zeros to whole tiles."""
 
 ASSEMBLY = """\
 One statement a line; `;` begins a comment. Numbers are Python integers (`10`, `-3`, `0x1f`).

@@ -58,6 +58,7 @@ class TensorLayout(Enum):
     FLAT = "flat"
     NHWC = "nhwc"
     ROWS = "rows"
+    TILES = "tiles"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from relay_hw.accel.isa.program import TensorLayout, TensorSlot, align
 def stored_shape(config: AccelConfig, slot: TensorSlot) -> tuple[int, ...]:
     """Shape in DRAM, row-major: `nhwc` pads the last axis to a multiple of `channel_align`, `flat` pads nothing.
 
-    `rows` joins the last two axes (a row of pixels) and pads their bytes to a multiple of the granule.
+    `rows` joins the last two axes (a row of pixels) and pads their bytes to a multiple of the granule. `tiles` cuts
+    them into weight tiles: [..., blocks of pixels, blocks of channels, BLOCK_OUT, BLOCK_IN], padded to whole ones.
     """
     match slot.layout:
         case TensorLayout.FLAT:
@@ -33,6 +34,13 @@ def stored_shape(config: AccelConfig, slot: TensorSlot) -> tuple[int, ...]:
                 what = f"rows must be two axes or more of bytes, not {slot.dtype}{list(slot.shape)}"
                 raise ProgramError(f"tensor {slot.name}: {what}")
             return slot.shape[:-2] + (align(slot.shape[-2] * slot.shape[-1], config.granule_bytes),)
+        case TensorLayout.TILES:
+            if len(slot.shape) < 2 or slot.dtype != "int8":
+                what = f"tiles must be two axes or more of int8, not {slot.dtype}{list(slot.shape)}"
+                raise ProgramError(f"tensor {slot.name}: {what}")
+            lanes, block = config.block_out, config.block_in
+            pixels, channels = (-(-size // by) for size, by in zip(slot.shape[-2:], (lanes, block), strict=True))
+            return (*slot.shape[:-2], pixels, channels, lanes, block)
 
 
 def slot_bytes(config: AccelConfig, slot: TensorSlot) -> int:
@@ -45,8 +53,12 @@ def pack_tensor(config: AccelConfig, slot: TensorSlot, array: NDArray[Any]) -> N
     if array.shape != slot.shape or array.dtype != np.dtype(slot.dtype):
         want = f"{slot.dtype}{list(slot.shape)}"
         raise ProgramError(f"tensor {slot.name} must be {want}, not {array.dtype}{list(array.shape)}")
-    stored = np.zeros(stored_shape(config, slot), np.dtype(slot.dtype).newbyteorder("<"))
+    shape = stored_shape(config, slot)
+    stored = np.zeros(_plain(slot, shape), np.dtype(slot.dtype).newbyteorder("<"))
     stored[_logical(slot)] = array.reshape(_joined(slot))
+    if slot.layout is TensorLayout.TILES:
+        *outer, pixels, channels, lanes, block = shape
+        stored = np.ascontiguousarray(stored.reshape(*outer, pixels, lanes, channels, block).swapaxes(-3, -2))
     return stored.reshape(-1).view(np.uint8)
 
 
@@ -55,7 +67,19 @@ def unpack_tensor(config: AccelConfig, slot: TensorSlot, data: NDArray[np.uint8]
     if data.size != slot_bytes(config, slot):
         raise ProgramError(f"tensor {slot.name} must be {slot_bytes(config, slot)} bytes, not {data.size}")
     stored = np.ascontiguousarray(data).view(np.dtype(slot.dtype).newbyteorder("<"))
-    return stored.reshape(stored_shape(config, slot))[_logical(slot)].astype(slot.dtype).reshape(slot.shape)
+    shape = stored_shape(config, slot)
+    stored = stored.reshape(shape)
+    if slot.layout is TensorLayout.TILES:
+        stored = stored.swapaxes(-3, -2).reshape(_plain(slot, shape))
+    return stored[_logical(slot)].astype(slot.dtype).reshape(slot.shape)
+
+
+def _plain(slot: TensorSlot, stored: tuple[int, ...]) -> tuple[int, ...]:
+    """The stored shape with tiles side by side again, as pixels and channels."""
+    if slot.layout is TensorLayout.TILES:
+        *outer, pixels, channels, lanes, block = stored
+        return (*outer, pixels * lanes, channels * block)
+    return stored
 
 
 def _joined(slot: TensorSlot) -> tuple[int, ...]:

@@ -134,6 +134,16 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
         summary="as w4a8-gptq, 16 inputs share a factor where the array takes 8 bits, depthwise layers 8-bit",
     ),
     Strategy(
+        "w4g32a8",
+        weight_bits=4,
+        weight_group=32,
+        calibration=Calibration.MSE,
+        weight_range=WeightRange.MSE,
+        bias_correction=True,
+        summary="4-bit weights in every layer, 32 inputs share a factor where the array takes 8 bits: for language "
+        "models, whose last layer is the largest",
+    ),
+    Strategy(
         "w2a8-gptq",
         **_NARROW,
         weight_bits=2,

@@ -1,6 +1,7 @@
 """Lowers products of two activations, and transposes, to steps: one operand is loaded as the weights of GEMM.
 
-In: a kernel and its tile. Out: steps. A row of a weight tile is as long as a granule, so that LOAD brings it alone.
+In: a kernel and its tile. Out: steps. A row of a weight tile is as long as a granule, so that LOAD brings it alone;
+inputs of a region that are nothing but such operands lie in DRAM as tiles, which one run of LOAD brings.
 Where rows end inside a block of channels, what lies behind them is anything: the left operand's last block goes through
 a product with the identity that has zeros there, to a place of its own in INP.
 Transposing multiplies the identity by the matrix: row n of the result is what lane n of each weight row holds.
@@ -8,7 +9,7 @@ Transposing multiplies the identity by the matrix: row n of the result is what l
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -100,7 +101,7 @@ def _product(
     first = left.begin + head * left.row_stride + rows[0] * left.col_stride
     values = transfer(config, Runs(rows[1], 1, pixel_bytes(kernel.left, config), left.col_stride))
     load = Command(Op.LOAD, {"mem": Mem.INP, **values}, {"dram": Ref(tensors[0], first), "sram": Ref(inp)})
-    weights = tuple(_rows_of_tiles(kernel, head, blocks, wgt, tensors[1], config))
+    weights = tuple(_weights(kernel, head, blocks, wgt, tensors[1:-1], config))
     step = config.prm_bytes
     buffers = (
         Buffer(inp, Mem.INP, rows[1] * depth, loads=(load,)),
@@ -160,18 +161,47 @@ def _masked(
     return (mask, Buffer(acc, Mem.ACC, bank_round(config, rows)), target), commands
 
 
-def _rows_of_tiles(
-    kernel: ProductKernel, head: int, blocks: Part, wgt: Key, tensor: Key, config: AccelConfig
+def _weights(
+    kernel: ProductKernel, head: int, blocks: Part, wgt: Key, tensors: Sequence[Key], config: AccelConfig
 ) -> Iterator[Command]:
-    """Rows of the right operand as weight tiles: for each block of them all blocks of channels."""
-    right, lanes = _lying(kernel.right, kernel.origins[1], config), config.block_out
-    depth = _depth(kernel, config)
-    for number in range(blocks[1]):
-        row = (blocks[0] + number) * lanes
-        real = min(lanes, kernel.right.width - row)
-        begin = right.begin + head * right.row_stride + row * right.col_stride
-        runs = Runs(depth, real, config.granule_bytes, config.inp_bytes, right.col_stride)
-        yield _tiles(runs, Ref(tensor, begin), Ref(wgt, number * depth), config)
+    """Rows of the right operand and of what follows its channels as weight tiles: for each block all of channels."""
+    right, depth = kernel.right, _depth(kernel, config)
+    own = -(-right.channels // config.block_in)
+    together = blocks[1] if own == depth else 1
+    for number in range(0, blocks[1], together):
+        first, place = blocks[0] + number, Ref(wgt, number * depth)
+        if kernel.tiled:
+            yield _tiles_in_order(kernel, (head, first, together), tensors[0], place, config)
+        else:
+            for block in range(together):
+                at = Ref(wgt, (number + block) * depth)
+                yield _rows_of_tiles(right, kernel.origins[1], (head, first + block), tensors[0], at, config)
+        if kernel.rest:
+            yield _rows_of_tiles(kernel.rest, None, (head, first), tensors[1], Ref(wgt, number * depth + own), config)
+
+
+def _tiles_in_order(
+    kernel: ProductKernel, place: tuple[int, int, int], tensor: Key, wgt: Ref, config: AccelConfig
+) -> Command:
+    """Blocks of rows that lie as tiles. `place`: head, first block, how many."""
+    head, first, count = place
+    row_bytes = -(-kernel.right.channels // config.block_in) * config.wgt_bytes
+    heads = head * -(-kernel.right.width // config.block_out)
+    values = transfer(config, Runs(1, 1, count * row_bytes))
+    return Command(Op.LOAD, {"mem": Mem.WGT, **values}, {"dram": Ref(tensor, (heads + first) * row_bytes), "sram": wgt})
+
+
+def _rows_of_tiles(
+    image: Image, origin: Origin | None, place: tuple[int, int], tensor: Key, wgt: Ref, config: AccelConfig
+) -> Command:
+    """A block of rows that lie as pixels, all their blocks of channels. `place`: head, block."""
+    (head, block), lying = place, _lying(image, origin, config)
+    row = block * config.block_out
+    real = min(config.block_out, image.width - row)
+    begin = lying.begin + head * lying.row_stride + row * lying.col_stride
+    depth = -(-image.channels // config.block_in)
+    runs = Runs(depth, real, config.granule_bytes, config.inp_bytes, lying.col_stride)
+    return _tiles(runs, Ref(tensor, begin), wgt, config)
 
 
 def _tiles(runs: Runs, dram: Ref, sram: Ref, config: AccelConfig) -> Command:

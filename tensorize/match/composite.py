@@ -5,6 +5,7 @@ In: Relay functions whose `Composite` attribute names the pattern; parameters ca
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.errors import TensorizeError
-from relay_hw.ir.expr import Array, Call, Expr, Function, Var
+from relay_hw.ir.expr import Array, Call, Expr, Function, Tuple, Var
 from relay_hw.tensorize.kernel import (
     AddKernel,
     AddStage,
@@ -190,13 +191,28 @@ class _Reader(Reader):
         need(attrs.out_dtype == "int32", f"out_dtype must be int32, not {attrs.out_dtype}", call)
         need(not attrs.transpose_a and attrs.transpose_b, "batch_matmul must transpose its second operand alone", call)
         check_products(self.config)
-        params = tuple(self._param(arg, call) for arg in call.args)
-        left, right = (self._image(self.composite.params[number]) for number in params)
+        params = tuple(self._param(arg, call) for arg in (call.args[0], *self._parts(call.args[1])))
+        left, right, *rest = (self._image(self.composite.params[number]) for number in params)
         heads = (left.height, right.height)
         need(heads[0] == heads[1], f"operands must have one number of matrices, not {heads[0]} and {heads[1]}", call)
         shape = (left.height, left.width, right.width)
-        kernel = ProductKernel(left, right, Image(*shape), self._scale(stage, right.width, call, axis=2))
-        return Matched(kernel, params, shape)
+        scale = self._scale(stage, right.width, call, axis=2)
+        return Matched(ProductKernel(left, right, Image(*shape), scale, rest=rest[0] if rest else None), params, shape)
+
+    def _parts(self, operand: Expr) -> Sequence[Expr]:
+        """A product's second operand, or the two whose channels it joins, the first one in whole blocks."""
+        if not isinstance(operand, Call):
+            return (operand,)
+        call = self._call(operand, "concatenate")
+        parts = call.args[0]
+        need(isinstance(parts, Tuple) and len(parts.fields) == 2, "products must join two operands at most", call)
+        assert isinstance(parts, Tuple)
+        need(call.attrs.axis % 3 == 2, f"operands of products must be joined along axis 2, not {call.attrs.axis}", call)
+        channels = var_type(self.composite.params[self._param(parts.fields[0], call)]).static_shape[-1]
+        block = self.config.block_in
+        sentence = f"operands of products must be joined behind blocks of {block}, not {channels}"
+        need(channels % block == 0, sentence, call)
+        return parts.fields
 
     def max_pool(self) -> Matched:
         """[pad] max_pool2d on int8."""

@@ -101,7 +101,7 @@ def _join(region: Region, number: int, config: AccelConfig) -> Region:
         placed = None
         if producer is not None and alone and _is_whole(move, kernel.sources[move.source], config):
             place = Place(kernel.target, move.first, move.step, move.block * config.channel_align)
-            placed = _placed(layers[producer].kernel, place)
+            placed = _placed(layers[producer].kernel, place, config)
         if producer is None or placed is None:
             kept.append(move)
         else:
@@ -172,9 +172,14 @@ def _is_whole(move: Move, image: Image, config: AccelConfig) -> bool:
     return whole and even and move.begin == 0
 
 
-def _placed(kernel: KernelSpec, place: Place) -> KernelSpec | None:
+def _placed(kernel: KernelSpec, place: Place, config: AccelConfig) -> KernelSpec | None:
     """The kernel with its results at `place`; None where it stores flat bytes."""
     match kernel:
+        case ProductKernel(place=None):
+            pixel = pixel_bytes(place.image, config)
+            row = place.image.width * pixel
+            begin = place.first[0] * row + place.first[1] * pixel + place.channel
+            return replace(kernel, place=Origin(begin, place.step[0] * row, place.step[1] * pixel))
         case ConvKernel(place=None) | PoolKernel(place=None):
             return replace(kernel, place=place)
         case TransposeKernel():

@@ -1,6 +1,6 @@
-"""Chooses which region inputs are stored as plain rows of bytes instead of padded pixels.
+"""Chooses which region inputs are stored as plain rows of bytes, or as weight tiles, instead of padded pixels.
 
-In: a region. Out: the same region, inputs and the convolutions that read them marked.
+In: a region. Out: the same region, inputs and the layers that read them marked.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from relay_hw.accel.isa.program import TensorLayout
-from relay_hw.tensorize.kernel import ConvKernel
-from relay_hw.tensorize.match.region import Activation, Region
+from relay_hw.tensorize.kernel import ConvKernel, ProductKernel
+from relay_hw.tensorize.match.region import Activation, LayerSpec, Region
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.choose import best_conv
 from relay_hw.tensorize.tiles.geometry import conv_shape
@@ -50,4 +50,36 @@ def _with_rows(region: Region, number: int) -> Region:
     )
     activations = list(region.activations)
     activations[number] = Activation(activations[number].shape, layout=TensorLayout.ROWS)
+    return replace(region, activations=tuple(activations), layers=layers)
+
+
+def tile_inputs(region: Region) -> Region:
+    """The region with each input stored as weight tiles that only products read, as their second operand."""
+    outputs = set(region.outputs)
+    for _, number in region.inputs:
+        readers = [layer for layer in region.layers if number in layer.inputs]
+        if number not in outputs and readers and all(_is_right(layer, number) for layer in readers):
+            region = _with_tiles(region, number)
+    return region
+
+
+def _is_right(layer: LayerSpec, number: int) -> bool:
+    """Whether the activation is the second operand of a product, and nothing else."""
+    kernel = layer.kernel
+    return isinstance(kernel, ProductKernel) and kernel.origins[1] is None and _places(layer, number) == [1]
+
+
+def _places(layer: LayerSpec, number: int) -> list[int]:
+    return [place for place, operand in enumerate(layer.inputs) if operand == number]
+
+
+def _with_tiles(region: Region, number: int) -> Region:
+    layers = tuple(
+        replace(layer, kernel=replace(layer.kernel, tiled=True))
+        if isinstance(layer.kernel, ProductKernel) and number in layer.inputs
+        else layer
+        for layer in region.layers
+    )
+    activations = list(region.activations)
+    activations[number] = Activation(activations[number].shape, layout=TensorLayout.TILES)
     return replace(region, activations=tuple(activations), layers=layers)

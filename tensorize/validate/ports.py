@@ -25,10 +25,16 @@ def places(port: Port, config: AccelConfig) -> tuple[Numbers, int]:
         case TensorLayout.ROWS:
             pixel = channels
             row = -(-width * channels // config.granule_bytes) * config.granule_bytes
+        case TensorLayout.TILES:
+            pixel = -(-channels // config.block_in) * config.block_in
+            row = -(-width // config.block_out) * config.block_out * pixel
         case TensorLayout.FLAT:
-            raise TensorizeError(f"layout of {port.name} must be nhwc or rows, not flat")
+            raise TensorizeError(f"layout of {port.name} must be nhwc, rows or tiles, not flat")
     y, x, c = np.indices((height, width, channels))
     found: Numbers = y * row + x * pixel + c
+    if port.layout is TensorLayout.TILES:
+        lanes, block = config.block_out, config.block_in
+        found = y * row + x // lanes * lanes * pixel + c // block * lanes * block + x % lanes * block + c % block
     plain = found.transpose(2, 0, 1)[None] if len(port.shape) == 4 else found.reshape(port.shape)
     return plain, height * row
 

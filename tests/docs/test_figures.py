@@ -102,7 +102,8 @@ NETWORKS = ("resnet8", "ds_cnn", "wake_words")
 )
 def test_networks_take_the_cycles_of_the_page(name: str, scripts: dict[str, ModuleType]) -> None:
     (row,) = [row for row in MEASURED["networks"]["networks"] if row["name"] == name]
-    found = scripts["bench_layers"].measure_network(name, load_config("default"), "standard", 1, None)
+    bench = scripts["bench_layers"]
+    found = bench.measure_network(name, bench.Setting(load_config("default"), "standard"), 1)
     assert {key: found[key] for key in row} == row, "run: make bench"
 
 

@@ -178,12 +178,14 @@ class Regions:
         core = op.nn.dense(inner, Constant(self._int8(units, shape[-1])), out_dtype="int32")
         return self._call("accel.dense", [inner], self._requantize(core, units, shape[-1], len(shape) - 1), [x])
 
-    def product(self, left: Expr, right: Expr) -> Expr:
-        """nn.batch_matmul with the second operand transposed, requantize."""
-        inner = [self._inner(left), self._inner(right, "r")]
-        core = op.nn.batch_matmul(*inner, out_dtype="int32", transpose_b=True)
+    def product(self, left: Expr, right: Expr, rest: Expr | None = None) -> Expr:
+        """nn.batch_matmul with the second operand transposed, requantize; `rest` joins the second one's channels."""
+        args = [left, right, *([rest] if rest else [])]
+        inner = [self._inner(arg, name) for arg, name in zip(args, "xrs", strict=False)]
+        second = op.concatenate(inner[1:], axis=2) if rest else inner[1]
+        core = op.nn.batch_matmul(inner[0], second, out_dtype="int32", transpose_b=True)
         body = self._requantize(core, self._shapes[right][1], self._shapes[left][2], 2)
-        return self._call("accel.batch_matmul", inner, body, [left, right])
+        return self._call("accel.batch_matmul", inner, body, args)
 
     def clip(self, x: Expr, low: float, high: float) -> Expr:
         """clip."""

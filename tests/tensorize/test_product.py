@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from relay_hw import op
+from relay_hw.accel.isa.program import TensorLayout
 from relay_hw.ir.expr import Expr
 from relay_hw.tensorize import why_not
 from relay_hw.tensorize.target import Target
@@ -147,6 +148,32 @@ def test_any_product(kit: SimpleNamespace, data: st.DataObject) -> None:
     kit.compare(build.function(y, build.move(_turn, y)), config, seed, order=seed)
 
 
+@pytest.mark.parametrize("name", CONFIGS)
+@pytest.mark.parametrize("heads, left, right, blocks, rest", [(2, 1, 48, 15, 16), (3, 5, 7, 1, 3), (1, 40, 70, 4, 65)])
+def test_channels_of_two_operands(
+    kit: SimpleNamespace, name: str, heads: int, left: int, right: int, blocks: int, rest: int
+) -> None:
+    """A cache that lies as tiles, and what a layer adds to it; then the other way round."""
+    config = target_for(name)
+    channels = blocks * config.channel_align
+    build = kit.Regions(left, config)
+    x, y = build.tensor(heads, left, channels + rest), build.move(_turn, build.tensor(heads, rest, right))
+    z = build.product(x, build.tensor(heads, right, channels), y)
+    computed = build.move(_turn, build.tensor(heads, channels, right))
+    segment = kit.compare(build.function(z, build.product(x, computed, build.tensor(heads, right, rest))), config)
+    layouts = [TensorLayout.NHWC, TensorLayout.NHWC, TensorLayout.TILES, TensorLayout.NHWC, TensorLayout.NHWC]
+    assert [port.layout for port in segment.inputs] == layouts
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_only_second_operands_lie_as_tiles(kit: SimpleNamespace, name: str) -> None:
+    config = target_for(name)
+    build = kit.Regions(0, config)
+    x, y = build.tensor(2, 20, 2 * config.channel_align), build.tensor(2, 40, 2 * config.channel_align)
+    segment = kit.compare(build.function(build.product(x, y), build.product(x, x)), config)
+    assert [port.layout for port in segment.inputs] == [TensorLayout.NHWC, TensorLayout.TILES]
+
+
 def test_why_not(kit: SimpleNamespace) -> None:
     build = kit.Regions(0, target_for("default"))
     y = build.product(build.tensor(1, 4, 32), build.tensor(1, 4, 32))
@@ -158,5 +185,8 @@ def test_why_not(kit: SimpleNamespace) -> None:
         ("ecp5w4", "weights must have 8 bits, not 4 as in ecp5w4"),
     ):
         assert why_not(y.op, target_for(name)) == f"products of activations: {reason}"
+    x = build.tensor(1, 4, 37)
+    y = build.product(x, build.tensor(1, 4, 20), build.tensor(1, 4, 17))
+    assert why_not(y.op, target_for("default")) == "operands of products must be joined behind blocks of 16, not 20"
     y = build.product(build.tensor(1, 4, 32), build.tensor(2, 4, 32))
     assert why_not(y.op, target_for("default")) == "operands must have one number of matrices, not 1 and 2"

@@ -182,18 +182,25 @@ def _layout(program: Program, port: PortInfo, is_input: bool) -> TensorLayout:
 def _port(artifact: Artifact, program: Program, port: PortInfo, is_input: bool) -> str:
     image, config = image_of(port.shape), artifact.config
     planar = int(len(port.shape) == 4)
-    if _layout(program, port, is_input) is TensorLayout.ROWS:
-        pixel, row = image.channels, row_bytes(image, config)
-    else:
-        pixel = pixel_bytes(image, config)
-        row = pixel * image.width
-    sizes = f"{image.height}, {image.width}, {image.channels}, {pixel}, {row}, {planar}"
+    tile = (0, 0)
+    match _layout(program, port, is_input):
+        case TensorLayout.ROWS:
+            pixel, row = image.channels, row_bytes(image, config)
+        case TensorLayout.TILES:
+            tile = (config.block_out, config.block_in)
+            pixel = align(image.channels, config.block_in)
+            row = pixel * align(image.width, config.block_out)
+        case _:
+            pixel = pixel_bytes(image, config)
+            row = pixel * image.width
+    sizes = f"{image.height}, {image.width}, {image.channels}, {pixel}, {row}, {planar}, {tile[0]}, {tile[1]}"
     return f"{{{program.tensor_offset(port.tensor)}, {sizes}}}"
 
 
 def _port_bytes(artifact: Artifact, program: Program, port: PortInfo) -> int:
     image = image_of(port.shape)
-    return max(image_bytes(image, artifact.config, layout) for layout in (TensorLayout.NHWC, TensorLayout.ROWS))
+    layouts = (TensorLayout.NHWC, program.tensor(port.tensor).layout)
+    return max(image_bytes(image, artifact.config, layout) for layout in layouts)
 
 
 def _programs(artifact: Artifact, programs: Sequence[tuple[str, Program]]) -> list[str]:

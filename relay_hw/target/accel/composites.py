@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from relay_hw.accel.isa.config import AccelConfig
-from relay_hw.ir.expr import MACS, Call, Constant, Expr, Function, Var
+from relay_hw.ir.expr import MACS, Call, Constant, Expr, Function
 from relay_hw.ir.module import IRModule
-from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import Rewriter, copy_with
 from relay_hw.op import rows
 from relay_hw.target.accel.drop_batch import drop_batch
+from relay_hw.target.accel.groups import RESIDUAL, Group, is_operand, parts_of
 from relay_hw.target.accel.length_bytes import length_bytes
 from relay_hw.target.accel.move_groups import MoveGroup, move_groups
 from relay_hw.target.accel.pad_heads import Padded, pad_heads
+from relay_hw.target.accel.split_caches import split_caches
 from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.graph import (
     calls_that_read,
@@ -47,8 +48,6 @@ class Composite:
     constants: tuple[tuple[str, int], ...] = ()  # (operator, argument) that must be constant
 
 
-# A residual add is a composite of its own unless the layer before it takes it in.
-_RESIDUAL: Final = "fixed.add"
 # Any function of one number, in the output stage.
 _TABLE: Final = "fixed.table"
 # Functions of rows; reshapes around them that keep the rows change nothing.
@@ -124,7 +123,7 @@ _PLAIN: Final[tuple[Composite, ...]] = (
 def _forms(composite: Composite) -> Iterator[Composite]:
     """The composite with a table behind its first stage, where it has one, and without."""
     names = (composite.anchor, *composite.after)
-    stage = next((at for at, name in enumerate(names) if name in ("fixed.requantize", "fixed.mul", _RESIDUAL)), None)
+    stage = next((at for at, name in enumerate(names) if name in ("fixed.requantize", "fixed.mul", RESIDUAL)), None)
     if stage is not None:
         after = (*names[1 : stage + 1], _TABLE, *names[stage + 1 :])
         yield replace(composite, after=after, constants=(*composite.constants, (_TABLE, 1)))
@@ -165,50 +164,9 @@ class MergeDeviceComposites(FunctionPass):
 def _prepared(function: Function, config: AccelConfig | None) -> Padded:
     """The graph in forms that lie well in the memory of a configuration."""
     flat = drop_batch(function)
-    return Padded(flat, {}) if config is None else pad_heads(length_bytes(flat, config), config.channel_align)
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A match: `root` is its last call; `chain` its calls, first one first, the last one with its layer on the left.
-
-    `inputs` are what the calls read from outside but constants, one for each place, in order.
-    """
-
-    name: str
-    root: Call
-    chain: tuple[Call, ...]
-    inputs: tuple[Expr, ...]
-
-    @property
-    def members(self) -> frozenset[Call]:
-        return frozenset((*self.chain[:-1], self.root))
-
-    def function(self) -> Function:
-        """The composite function, typed: parameters `x` and, for a residual add, `r`."""
-        params: list[Var] = []
-        previous: Call | None = None
-        for call in self.chain:
-            args = [self._local(arg, index, call, previous, params) for index, arg in enumerate(call.args)]
-            previous = copy_with(call, args=tuple(args))
-        assert previous is not None
-        ty = FuncType(tuple(param.type for param in params), self.root.type)
-        attrs = {"Primitive": 1, "Composite": self.name}
-        return Function(params, previous, self.root.type, attrs=attrs, span=self.root.span, checked_type=ty)
-
-    def _local(self, arg: Expr, index: int, call: Call, previous: Call | None, params: list[Var]) -> Expr:
-        if isinstance(arg, Constant) and not _is_operand(call):
-            return arg
-        if index == 0 and previous is not None:
-            return previous
-        param = Var("xr"[len(params)], arg.checked_type, checked_type=arg.checked_type)
-        params.append(param)
-        return param
-
-
-def _is_operand(call: Call) -> bool:
-    """Whether the call reads constants as it reads activations: positions that are added, factors of a rotation."""
-    return is_op(call, _RESIDUAL, "fixed.mul")
+    if config is None:
+        return Padded(flat, {})
+    return pad_heads(split_caches(length_bytes(flat, config), config), config.channel_align)
 
 
 AnyGroup = Group | MoveGroup
@@ -246,7 +204,7 @@ def _first_legal(candidates: Sequence[AnyGroup], legal: Legal | None) -> AnyGrou
 
 def _takes_more(group: AnyGroup) -> bool:
     """Whether the group is a layer plus optional operators behind it."""
-    return op_name(group.root) in (_RESIDUAL, _TABLE, "reshape") and len(group.chain) > 1
+    return op_name(group.root) in (RESIDUAL, _TABLE, "reshape") and len(group.chain) > 1
 
 
 def _candidates(root: Call, uses: dict[Expr, int], taken: set[Expr], position: dict[Call, int]) -> Iterator[Group]:
@@ -265,14 +223,17 @@ def _candidates(root: Call, uses: dict[Expr, int], taken: set[Expr], position: d
             front = _front(chain[-1], composite)
             if front is not None:
                 yield _group(composite, root, [*chain, front])
+            if joined := _joined(chain[-1], composite, uses, taken):
+                group = _group(composite, root, chain)
+                yield replace(group, inputs=(group.inputs[0], *parts_of(joined), *group.inputs[2:]), joined=joined)
             # A pad left to the host costs more than a residual add on its own.
-            if front is None or composite.after[-1:] != (_RESIDUAL,):
+            if front is None or composite.after[-1:] != (RESIDUAL,):
                 yield _group(composite, root, chain)
 
 
 def _orientations(root: Call, composite: Composite, position: dict[Call, int]) -> Iterator[Call]:
     """A residual add may join the layer of either argument: tries the later one first, as the other is then ready."""
-    if composite.after[-1:] != (_RESIDUAL,):
+    if composite.after[-1:] != (RESIDUAL,):
         yield root
         return
     swapped = swap_add(root)
@@ -317,6 +278,16 @@ def _front(anchor: Call, composite: Composite) -> Call | None:
     return part if _constants_hold([part], composite) else None
 
 
+def _joined(anchor: Call, composite: Composite, uses: dict[Expr, int], taken: set[Expr]) -> Call | None:
+    """The second operand of a product, where it only joins two tensors, for nobody else."""
+    if composite.anchor != "nn.batch_matmul":
+        return None
+    operand = anchor.args[1]
+    if not isinstance(operand, Call) or not is_op(operand, "concatenate") or uses[operand] != 1 or operand in taken:
+        return None
+    return operand if len(parts_of(operand)) == 2 else None
+
+
 def is_front(call: Call, composite: str) -> bool:
     """Whether `call` may precede the anchor of the composite of this name."""
     return any(known.name == composite and op_name(call) in known.before for known in COMPOSITES)
@@ -351,7 +322,7 @@ def _group(composite: Composite, root: Call, backwards: Sequence[Call]) -> Group
         arg
         for position, call in enumerate(chain)
         for index, arg in enumerate(call.args)
-        if (not isinstance(arg, Constant) or _is_operand(call)) and not (index == 0 and position > 0)
+        if (not isinstance(arg, Constant) or is_operand(call)) and not (index == 0 and position > 0)
     )
     return Group(composite.name, root, chain, inputs)
 

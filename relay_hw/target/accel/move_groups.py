@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from relay_hw.ir.expr import Call, Expr, Function, Tuple, Var
+from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
 from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import copy_with
 from relay_hw.transform.graph import dtype_of, is_op, shape_of
@@ -83,6 +83,9 @@ def _group(
 ) -> MoveGroup | None:
     if not _moves(root) or not any(not is_op(reader, *_BORDERS) for reader in readers.get(root, ())):
         return None
+    # Of a result that has parts of the host's, the host needs what is new only.
+    if any(map(_is_source, _sources(root))) and _goes_to_host(root, readers):
+        return None
     members, inputs = [root], list[Expr]()
     stack = list(reversed(list(_data(root))))
     while stack:
@@ -96,9 +99,40 @@ def _group(
             inputs.append(arg)
     if any(dtype_of(arg) != "int8" for arg in inputs):
         return None
-    if not any(isinstance(arg, Call) and not is_op(arg, *_BORDERS) for arg in inputs):
+    if all(map(is_of_host, inputs)):
         return None
     return MoveGroup(root, frozenset(members), tuple(inputs))
+
+
+def is_of_host(expr: Expr) -> bool:
+    """Whether a tensor is an input, or moved elements of inputs, of which the host makes integers."""
+    return all(isinstance(source, Constant) or _is_source(source) for source in _sources(expr))
+
+
+def _is_source(expr: Expr) -> bool:
+    return isinstance(expr, Var) or is_op(expr, "qnn.quantize")
+
+
+def _sources(expr: Expr) -> Iterator[Expr]:
+    """What a tensor's elements come from, behind the operators that move them."""
+    stack = [expr]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Call) and is_op(node, *MOVES):
+            stack += _data(node)
+        else:
+            yield node
+
+
+def _goes_to_host(root: Call, readers: Mapping[Expr, Sequence[Expr]]) -> bool:
+    """Whether only the host reads the elements, which others may move on the way."""
+    stack = [root]
+    while stack:
+        found = readers.get(stack.pop(), ())
+        if not all(is_op(reader, *_BORDERS, *MOVES) for reader in found):
+            return False
+        stack += [reader for reader in found if isinstance(reader, Call) and _moves(reader)]
+    return True
 
 
 def _moves(call: Call) -> bool:

@@ -66,7 +66,7 @@ def data_of(statements: str) -> bytes:
         (".window wide", "window must be an integer, not wide"),
         (".window", ".window must be followed by a number, not nothing"),
         (".word -1", "word must fit 256 bits, not -0x1"),
-        (".tensor t data 0 int8 1x2 nchw", "layout must be one of flat, nhwc, rows, not nchw"),
+        (".tensor t data 0 int8 1x2 nchw", "layout must be one of flat, nhwc, rows, tiles, not nchw"),
         (".tensor t data 0 int8 1xq flat", "shape must be an integer, not q"),
         (".tensor t data 0 int8", ".tensor must be followed by name, section, offset, dtype, shape, layout, not t "),
         (".region r 0", ".region must be followed by name, begin, end, not r 0"),

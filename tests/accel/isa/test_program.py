@@ -268,6 +268,28 @@ def test_rows_round_trip(config: str) -> None:
     assert rows[:, :15].tobytes() == array.tobytes() and not rows[:, 15:].any()
 
 
+@pytest.mark.parametrize("config", ["tiny", "ecp5", "wide"])
+def test_tiles_lie_as_weights_do(config: str) -> None:
+    c = load_config(config)
+    lanes, block = c.block_out, c.block_in
+    slot = TensorSlot("t", "in", 0, (2, 3 * lanes - 1, block + 3), "int8", TensorLayout.TILES)
+    array = np.random.default_rng(2).integers(1, 127, slot.shape).astype(np.int8)
+    data = pack_tensor(c, slot, array)
+    assert data.size == slot_bytes(c, slot) == 2 * 3 * 2 * lanes * block
+    assert (unpack_tensor(c, slot, data) == array).all()
+    tiles = data.view(np.int8).reshape(2, 3, 2, lanes, block)
+    assert (tiles[1, 1, 0] == array[1, lanes : 2 * lanes, :block]).all()
+    assert (tiles[0, 2, 1, : lanes - 1, :3] == array[0, 2 * lanes :, block:]).all()
+    assert np.count_nonzero(tiles) == array.size
+
+
+@pytest.mark.parametrize("dtype, shape", [("int32", (1, 2, 3)), ("int8", (7,)), ("uint8", (2, 3))])
+def test_tiles_are_of_two_axes(dtype: str, shape: tuple[int, ...]) -> None:
+    slot = TensorSlot("t", "out", 0, shape, dtype, TensorLayout.TILES)
+    with pytest.raises(ProgramError, match="tensor t: tiles must be two axes or more of int8, not "):
+        slot_bytes(TINY, slot)
+
+
 @pytest.mark.parametrize("dtype, shape", [("int32", (1, 2, 3)), ("int8", (7,))])
 def test_rows_are_bytes_of_two_axes(dtype: str, shape: tuple[int, ...]) -> None:
     slot = TensorSlot("t", "out", 0, shape, dtype, TensorLayout.ROWS)

@@ -181,6 +181,12 @@ static size_t host_index(const rhw_port *p, size_t y, size_t x, size_t k) {
     return p->planar ? (k * p->height + y) * p->width + x : (y * p->width + x) * p->channels + k;
 }
 
+static size_t device_index(const rhw_port *p, size_t y, size_t x, size_t k) {
+    size_t lanes = p->tile_rows, block = p->tile_bytes;
+    if (!lanes) return y * p->row_bytes + x * p->pixel_bytes + k;
+    return y * p->row_bytes + x / lanes * lanes * p->pixel_bytes + k / block * lanes * block + x % lanes * block + k % block;
+}
+
 int rhw_store(rhw_context *c, uint32_t program, const rhw_port *p, const int8_t *tensor) {
     uint32_t size = p->height * p->row_bytes;
     size_t y, x, k;
@@ -188,7 +194,7 @@ int rhw_store(rhw_context *c, uint32_t program, const rhw_port *p, const int8_t 
     for (y = 0; y < p->height; y++)
         for (x = 0; x < p->width; x++)
             for (k = 0; k < p->channels; k++)
-                c->scratch[y * p->row_bytes + x * p->pixel_bytes + k] = (unsigned char)tensor[host_index(p, y, x, k)];
+                c->scratch[device_index(p, y, x, k)] = (unsigned char)tensor[host_index(p, y, x, k)];
     return c->device.write(c->device.self, c->model->programs[program].base + p->offset, c->scratch, size) ? lost(c) : 0;
 }
 
@@ -199,7 +205,7 @@ int rhw_load(rhw_context *c, uint32_t program, const rhw_port *p, int8_t *tensor
     for (y = 0; y < p->height; y++)
         for (x = 0; x < p->width; x++)
             for (k = 0; k < p->channels; k++)
-                memcpy(&tensor[host_index(p, y, x, k)], &c->scratch[y * p->row_bytes + x * p->pixel_bytes + k], 1);
+                memcpy(&tensor[host_index(p, y, x, k)], &c->scratch[device_index(p, y, x, k)], 1);
     return 0;
 }
 

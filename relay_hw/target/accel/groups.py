@@ -1,0 +1,74 @@
+"""One group of operators that the accelerator runs as one layer, and the composite function that it becomes.
+
+In: calls of a dataflow graph that match a pattern. Out: a typed function with `Primitive` and `Composite` attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
+from relay_hw.ir.types import FuncType
+from relay_hw.ir.visit import copy_with
+from relay_hw.transform.graph import is_op, typed_tuple
+
+# A residual add is a composite of its own unless the layer before it takes it in.
+RESIDUAL: Final = "fixed.add"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A match: `root` is its last call; `chain` its calls, first one first, the last one with its layer on the left.
+
+    `inputs` are what the calls read from outside but constants, one for each place, in order. `joined`: an operand that
+    joins two tensors inside the composite.
+    """
+
+    name: str
+    root: Call
+    chain: tuple[Call, ...]
+    inputs: tuple[Expr, ...]
+    joined: Call | None = None
+
+    @property
+    def members(self) -> frozenset[Call]:
+        return frozenset((*self.chain[:-1], self.root, *([self.joined] if self.joined else [])))
+
+    def function(self) -> Function:
+        """The composite function, typed: parameters `x` and, for a residual add, `r`."""
+        params: list[Var] = []
+        previous: Call | None = None
+        for call in self.chain:
+            args = [self._local(arg, index, call, previous, params) for index, arg in enumerate(call.args)]
+            previous = copy_with(call, args=tuple(args))
+        assert previous is not None
+        ty = FuncType(tuple(param.type for param in params), self.root.type)
+        attrs = {"Primitive": 1, "Composite": self.name}
+        return Function(params, previous, self.root.type, attrs=attrs, span=self.root.span, checked_type=ty)
+
+    def _local(self, arg: Expr, index: int, call: Call, previous: Call | None, params: list[Var]) -> Expr:
+        if isinstance(arg, Constant) and not is_operand(call):
+            return arg
+        if index == 0 and previous is not None:
+            return previous
+        if self.joined is not None and arg is self.joined:
+            parts = (self._param(part, params) for part in parts_of(self.joined))
+            return copy_with(self.joined, args=(typed_tuple(list(parts)),))
+        return self._param(arg, params)
+
+    @staticmethod
+    def _param(arg: Expr, params: list[Var]) -> Var:
+        params.append(Var("xrs"[len(params)], arg.checked_type, checked_type=arg.checked_type))
+        return params[-1]
+
+
+def is_operand(call: Call) -> bool:
+    """Whether the call reads constants as it reads activations: positions that are added, factors of a rotation."""
+    return is_op(call, RESIDUAL, "fixed.mul")
+
+
+def parts_of(call: Call) -> Sequence[Expr]:
+    """What a concatenation joins, where that is written out."""
+    return call.args[0].fields if isinstance(call.args[0], Tuple) else ()
