@@ -190,7 +190,7 @@ def _port(artifact: Artifact, program: Program, port: PortInfo, is_input: bool) 
             tile = (config.block_out, config.block_in)
             pixel = align(image.channels, config.block_in)
             row = pixel * align(image.width, config.block_out)
-        case _:
+        case TensorLayout.NHWC | TensorLayout.FLAT:
             pixel = pixel_bytes(image, config)
             row = pixel * image.width
     sizes = f"{image.height}, {image.width}, {image.channels}, {pixel}, {row}, {planar}, {tile[0]}, {tile[1]}"
