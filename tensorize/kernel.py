@@ -129,9 +129,9 @@ class Origin:
 class ConvKernel:
     """Convolution or dense layer. weights: int8 [out channels, kernel height, kernel width, in channels of a group].
 
-    `residual`: the second input is added behind the requantized sum. `flat`: the window is the whole input (dense).
-    `rows`: the input lies as plain rows of bytes, see `fold`. `place`: where it computes a part of the result only.
-    `origin`: where it reads a part of an activation.
+    `residual`: the second input is added behind the requantized sum, or multiplied with it. `flat`: the window is the
+    whole input (dense). `rows`: the input lies as plain rows of bytes, see `fold`. `place`: where it computes a part of
+    the result only. `origin`: where it reads a part of an activation.
     """
 
     source: Image
@@ -139,7 +139,7 @@ class ConvKernel:
     window: Window
     weights: Int8
     requantize: Requantize
-    residual: AddStage | None = None
+    residual: AddStage | MulStage | None = None
     rows: bool = False
     groups: int = 1
     place: Place | None = None

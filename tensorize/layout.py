@@ -157,6 +157,11 @@ def row_records(kernel: RowKernel, config: AccelConfig) -> bytes:
     return encode_cof(gain, bias).tobytes()
 
 
+def pair_record(stage: AddStage | MulStage, config: AccelConfig) -> bytes:
+    """The one parameter entry of a sum or a product of two activations."""
+    return add_record(stage, config) if isinstance(stage, AddStage) else mul_record(stage, config)
+
+
 def _one_record(values: tuple[int, int, int, int, int], config: AccelConfig) -> bytes:
     """An entry whose lanes are alike: bias or second multiplier, multiplier, shift, zeros of both operands."""
     fields = (np.full(config.block_out, value, np.int64) for value in values)

@@ -10,7 +10,7 @@ from relay_hw.accel.isa.spec import Mem
 from relay_hw.tensorize.commands import Buffer, Ref, Step
 from relay_hw.tensorize.kernel import AddKernel
 from relay_hw.tensorize.layout import add_record, image_bytes
-from relay_hw.tensorize.lower.common import LayerId, Part, add_commands, store_flat, widened
+from relay_hw.tensorize.lower.common import LayerId, Part, pair_commands, store_flat, widened
 from relay_hw.tensorize.tiles.geometry import parts
 from relay_hw.tensorize.tiles.sizes import AddTile
 
@@ -35,6 +35,6 @@ def _step(layer: LayerId, kernel: AddKernel, chunk: Part, config: AccelConfig) -
         Buffer(prm, Mem.PRM, 1, data=add_record(kernel.stage, config)),
         Buffer(out, Mem.OUT, count),
     )
-    commands = add_commands(kernel.stage, Ref(acc), Ref(res), Ref(out), Ref(prm), count)
+    commands = pair_commands(kernel.stage, Ref(acc), Ref(res), Ref(out), Ref(prm), count)
     store = store_flat(config, chunk, out, tensors[2])
     return Step(number, f"{layer.name} entries {begin}", buffers, (*commands, store))

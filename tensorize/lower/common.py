@@ -205,10 +205,13 @@ def stage_fields(form: Form, stage: Requantize | AddStage | MulStage, dst: Dst =
     }
 
 
-def add_commands(stage: AddStage, acc: Ref, res: Ref, out: Ref, prm: Ref, entries: int) -> tuple[Command, ...]:
+def pair_commands(
+    stage: AddStage | MulStage, acc: Ref, res: Ref, out: Ref, prm: Ref, entries: int
+) -> tuple[Command, ...]:
     """REQUANT of `entries` consecutive entries of both operands."""
+    form = Form.ADD if isinstance(stage, AddStage) else Form.MUL
     refs = {"acc_base": acc, "res_base": res, "dst_base": out, "prm_base": prm, **table_refs(stage.table)}
-    return looped(Op.REQUANT, stage_fields(Form.ADD, stage), refs, [Axis(entries, {"acc": 1, "dst": 1})])
+    return looped(Op.REQUANT, stage_fields(form, stage), refs, [Axis(entries, {"acc": 1, "dst": 1})])
 
 
 def widened(config: AccelConfig, key: Key, chunk: Part, tensor: Key) -> Buffer:

@@ -14,16 +14,16 @@ from relay_hw.accel.isa.program import align
 from relay_hw.accel.isa.spec import Dst, Form, Mem, Nibble, Op
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.kernel import ConvKernel, Int8
-from relay_hw.tensorize.layout import add_record, pack_weights, requantize_records
+from relay_hw.tensorize.layout import pack_weights, pair_record, requantize_records
 from relay_hw.tensorize.lower.common import (
     LayerId,
     Outputs,
     Part,
     Under,
     Visits,
-    add_commands,
     load_patch,
     looped,
+    pair_commands,
     stage_fields,
     store_tile,
     table_refs,
@@ -254,9 +254,9 @@ def _output(layer: _Layer, at: _Position, acc: Key, visits: Visits) -> tuple[lis
     if kernel.residual is not None:
         res = layer.key("res", *where)
         buffers.append(_residual(layer, at, res))
-        data += add_record(kernel.residual, config)
+        data += pair_record(kernel.residual, config)
         entries = at.pixels * blocks
-        commands += add_commands(kernel.residual, Ref(acc), Ref(res), Ref(out), Ref(prm, blocks), entries)
+        commands += pair_commands(kernel.residual, Ref(acc), Ref(res), Ref(out), Ref(prm, blocks), entries)
     buffers.append(Buffer(prm, Mem.PRM, len(data) // step, data=data))
     buffers.append(Buffer(out, Mem.OUT, at.pixels * blocks))
     commands.append(

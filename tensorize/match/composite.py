@@ -23,6 +23,7 @@ from relay_hw.tensorize.kernel import (
     Move,
     MoveKernel,
     MulKernel,
+    MulStage,
     PoolKernel,
     PoolKind,
     ProductKernel,
@@ -103,19 +104,21 @@ class _Reader(Reader):
     """One method for each pattern."""
 
     def conv_or_dense(self) -> Matched:
-        """[pad] conv2d or [flatten] dense, requantize, [add]."""
+        """[pad] conv2d or [flatten] dense, requantize, [add or mul]."""
         body, table = self._through_table(self.composite.body)
         call = self._call(body)
         if self._name(call) == "reshape":
             return self._dense_to_image(call)
-        if self._name(call) != "fixed.add":
+        name = self._name(call)
+        if name not in ("fixed.add", "fixed.mul"):
             stage, core = self._requantize(self.composite.body)
             return self._core(core, stage, None, None)
         sides = [side for side in call.args if isinstance(side, Call)]
         others = [side for side in call.args if isinstance(side, Var)]
-        need(len(sides) == 1 and len(others) == 1, "fixed.add must add one parameter to the requantized sum", call)
+        need(len(sides) == 1 and len(others) == 1, f"{name} must join one parameter and the requantized sum", call)
         stage, core = self._requantize(sides[0])
-        return self._core(core, stage, self._add_stage(call, call.args[0] is others[0], table), others[0])
+        read = self._add_stage if name == "fixed.add" else self._mul_stage
+        return self._core(core, stage, read(call, call.args[0] is others[0], table), others[0])
 
     def _dense_to_image(self, call: Call) -> Matched:
         """A dense layer whose vector becomes an image [1, C, H, W]: its units in the order of the image's bytes."""
@@ -244,7 +247,7 @@ class _Reader(Reader):
         left, right = map(self._shape, params)
         still = left != right
         need(not still or right == (1, left[1], 1, 1), f"operands must be one shape or one pixel, not {right}", call)
-        kernel = MulKernel(self._image(self.composite.params[params[0]]), self._mul_stage(call, table), still)
+        kernel = MulKernel(self._image(self.composite.params[params[0]]), self._mul_stage(call, False, table), still)
         return Matched(kernel, params, left)
 
     def _two_operands(self, name: str) -> tuple[Call, Table | None, tuple[int, int]]:
@@ -257,7 +260,7 @@ class _Reader(Reader):
     def _shape(self, param: int) -> tuple[int, ...]:
         return var_type(self.composite.params[param]).static_shape
 
-    def _core(self, call: Expr, stage: Stage, added: AddStage | None, residual: Var | None) -> Matched:
+    def _core(self, call: Expr, stage: Stage, added: AddStage | MulStage | None, residual: Var | None) -> Matched:
         core = self._call(call)
         match self._name(core):
             case "nn.conv2d":
@@ -276,10 +279,10 @@ class _Reader(Reader):
         second = self._param(residual, core)
         given = var_type(residual).static_shape
         self._image(residual)
-        need(given == shape, f"operands of fixed.add must have one shape, not {shape} and {given}", core)
+        need(given == shape, f"operands behind a layer must have one shape, not {shape} and {given}", core)
         return Matched(kernel, (param, second), shape)
 
-    def _conv(self, call: Call, stage: Stage, added: AddStage | None) -> tuple[ConvKernel, int]:
+    def _conv(self, call: Call, stage: Stage, added: AddStage | MulStage | None) -> tuple[ConvKernel, int]:
         attrs = call.attrs
         need(added is None or attrs.groups == 1, "a convolution of groups must not add a second operand", call)
         need(attrs.data_layout == "NCHW", f"data_layout must be NCHW, not {attrs.data_layout}", call)
@@ -298,7 +301,7 @@ class _Reader(Reader):
         scale = self._scale(stage, weights.shape[0], call)
         return ConvKernel(source, target, window, ohwi, scale, added, groups=attrs.groups), param
 
-    def _dense(self, call: Call, stage: Stage, added: AddStage | None) -> tuple[ConvKernel, int]:
+    def _dense(self, call: Call, stage: Stage, added: AddStage | MulStage | None) -> tuple[ConvKernel, int]:
         need(call.attrs.out_dtype == "int32", f"out_dtype must be int32, not {call.attrs.out_dtype}", call)
         data = call.args[0]
         weights = self._constant(call.args[1], "weight", "int8", 2)

@@ -66,13 +66,13 @@ class Reader:
             y, r = r, y
         return AddStage(y[0], r[0], a.shift, y[1], r[1], zero_point, rounding, low, high, table)
 
-    def _mul_stage(self, call: Call, table: Table | None) -> MulStage:
+    def _mul_stage(self, call: Call, swapped: bool, table: Table | None = None) -> MulStage:
         a = call.attrs
         self._check_multipliers((a.multiplier,), call)
         need(0 <= a.shift <= MAX_SHIFT, f"shift must be 0 to {MAX_SHIFT}, not {a.shift}", call)
         rounding, zero_point, low, high = self._bounds(a, call)
-        zeros = (a.y_zero_point, a.r_zero_point)
-        return MulStage(a.multiplier, a.shift, *zeros, zero_point, rounding, low, high, table)
+        y, r = (a.r_zero_point, a.y_zero_point) if swapped else (a.y_zero_point, a.r_zero_point)
+        return MulStage(a.multiplier, a.shift, y, r, zero_point, rounding, low, high, table)
 
     def _check_multipliers(self, values: Sequence[int], at: Expr) -> None:
         bits = self.config.multiplier_bits

@@ -172,11 +172,17 @@ class Regions:
         inner = [self._inner(arg, f"x{number}") for number, arg in enumerate(args)]
         return self._call("accel.move", inner, body(*inner), list(args))
 
-    def rows(self, x: Expr, units: int) -> Expr:
-        """nn.dense of every row, requantize."""
+    def rows(self, x: Expr, units: int, second: Expr | None = None, pair: str = "add", swapped: bool = False) -> Expr:
+        """nn.dense of every row, requantize; fixed.add or fixed.mul with `second` behind."""
         inner, shape = self._inner(x), self._shapes[x]
         core = op.nn.dense(inner, Constant(self._int8(units, shape[-1])), out_dtype="int32")
-        return self._call("accel.dense", [inner], self._requantize(core, units, shape[-1], len(shape) - 1), [x])
+        body = self._requantize(core, units, shape[-1], len(shape) - 1)
+        if second is None:
+            return self._call("accel.dense", [inner], body, [x])
+        other = self._inner(second, "r")
+        both = (other, body) if swapped else (body, other)
+        joined = self._sum(*both) if pair == "add" else self._product(*both)
+        return self._call("accel.dense", [inner, other], joined, [x, second])
 
     def product(self, left: Expr, right: Expr, rest: Expr | None = None) -> Expr:
         """nn.batch_matmul with the second operand transposed, requantize; `rest` joins the second one's channels."""
@@ -244,19 +250,7 @@ class Regions:
     def mul(self, y: Expr, r: Expr) -> Expr:
         """fixed.mul, and a table behind it half of the time."""
         left, right = self._inner(y, "y"), self._inner(r, "r")
-        bits = min(self.config.multiplier_bits, 22)
-        y_zero, r_zero = self.rng.integers(-128, 128, 2).tolist()
-        body: Expr = op.fixed.mul(
-            left,
-            right,
-            multiplier=int(self.rng.integers(0, 1 << bits)),
-            shift=bits + int(self.rng.integers(4, 8)),
-            y_zero_point=y_zero,
-            r_zero_point=r_zero,
-            zero_point=int(self.rng.integers(-10, 10)),
-            rounding=str(self.rng.choice(ROUNDINGS)),
-            multiplier_bits=bits,
-        )
+        body: Expr = self._product(left, right)
         body = self._through(body) if self.config.tables and self.rng.random() < 0.5 else body
         return self._call("accel.mul", [left, right], body, [y, r])
 
@@ -330,6 +324,21 @@ class Regions:
             *self.rng.integers(-128, 128, 2).tolist(),
             int(self.rng.integers(-10, 10)),
             str(self.rng.choice(ROUNDINGS)),
+            multiplier_bits=bits,
+        )
+
+    def _product(self, y: Expr, r: Expr) -> Call:
+        bits = min(self.config.multiplier_bits, 22)
+        y_zero, r_zero = self.rng.integers(-128, 128, 2).tolist()
+        return op.fixed.mul(
+            y,
+            r,
+            multiplier=int(self.rng.integers(0, 1 << bits)),
+            shift=bits + int(self.rng.integers(4, 8)),
+            y_zero_point=y_zero,
+            r_zero_point=r_zero,
+            zero_point=int(self.rng.integers(-10, 10)),
+            rounding=str(self.rng.choice(ROUNDINGS)),
             multiplier_bits=bits,
         )
 

@@ -55,6 +55,15 @@ def test_rows(kit: SimpleNamespace, config: Target, rows: int, inputs: int, unit
     kit.compare(build.function(build.rows(x, units)), config)
 
 
+@pytest.mark.parametrize("pair", ["add", "mul"])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_rows_beside_a_second_operand(kit: SimpleNamespace, config: Target, pair: str, swapped: bool) -> None:
+    build = kit.Regions(3, config)
+    x, r = build.tensor(37, 20), build.tensor(37, 40)
+    y = build.rows(x, 40, r, pair, swapped)
+    kit.compare(build.function(build.rows(y, 9)), config)
+
+
 @pytest.mark.parametrize("config", ["default", "tiny", "w4"])
 @pytest.mark.parametrize("flatten", [True, False])
 def test_rows_as_one_vector(kit: SimpleNamespace, config: str, flatten: bool) -> None:

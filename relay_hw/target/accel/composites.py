@@ -16,7 +16,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import Rewriter, copy_with
 from relay_hw.op import rows
 from relay_hw.target.accel.drop_batch import drop_batch
-from relay_hw.target.accel.groups import RESIDUAL, Group, is_operand, parts_of
+from relay_hw.target.accel.groups import PAIRS, Group, is_operand, parts_of
 from relay_hw.target.accel.length_bytes import length_bytes
 from relay_hw.target.accel.move_groups import MoveGroup, move_groups
 from relay_hw.target.accel.pad_heads import Padded, pad_heads
@@ -54,12 +54,15 @@ _TABLE: Final = "fixed.table"
 _ROWS: Final = tuple(row.name for row in rows.OPS)
 # Composites whose results go through no table.
 _PLAIN: Final[tuple[Composite, ...]] = (
-    Composite(
-        "accel.conv2d",
-        "nn.conv2d",
-        before=("nn.pad",),
-        after=("fixed.requantize", "fixed.add"),
-        constants=(("nn.pad", 1), ("nn.conv2d", 1), ("fixed.requantize", 1)),
+    *(
+        Composite(
+            "accel.conv2d",
+            "nn.conv2d",
+            before=("nn.pad",),
+            after=("fixed.requantize", pair),
+            constants=(("nn.pad", 1), ("nn.conv2d", 1), ("fixed.requantize", 1)),
+        )
+        for pair in PAIRS
     ),
     Composite(
         "accel.conv2d",
@@ -73,6 +76,16 @@ _PLAIN: Final[tuple[Composite, ...]] = (
         "fixed.conv2d_transpose",
         after=("fixed.requantize",),
         constants=(("fixed.conv2d_transpose", 1), ("fixed.requantize", 1)),
+    ),
+    *(
+        Composite(
+            "accel.dense",
+            "nn.dense",
+            before=("nn.batch_flatten", "reshape"),
+            after=("fixed.requantize", pair),
+            constants=(("nn.dense", 1), ("fixed.requantize", 1)),
+        )
+        for pair in PAIRS
     ),
     Composite(
         "accel.dense",
@@ -123,7 +136,7 @@ _PLAIN: Final[tuple[Composite, ...]] = (
 def _forms(composite: Composite) -> Iterator[Composite]:
     """The composite with a table behind its first stage, where it has one, and without."""
     names = (composite.anchor, *composite.after)
-    stage = next((at for at, name in enumerate(names) if name in ("fixed.requantize", "fixed.mul", RESIDUAL)), None)
+    stage = next((at for at, name in enumerate(names) if name in ("fixed.requantize", *PAIRS)), None)
     if stage is not None:
         after = (*names[1 : stage + 1], _TABLE, *names[stage + 1 :])
         yield replace(composite, after=after, constants=(*composite.constants, (_TABLE, 1)))
@@ -204,7 +217,7 @@ def _first_legal(candidates: Sequence[AnyGroup], legal: Legal | None) -> AnyGrou
 
 def _takes_more(group: AnyGroup) -> bool:
     """Whether the group is a layer plus optional operators behind it."""
-    return op_name(group.root) in (RESIDUAL, _TABLE, "reshape") and len(group.chain) > 1
+    return op_name(group.root) in (*PAIRS, _TABLE, "reshape") and len(group.chain) > 1
 
 
 def _candidates(root: Call, uses: dict[Expr, int], taken: set[Expr], position: dict[Call, int]) -> Iterator[Group]:
@@ -226,31 +239,32 @@ def _candidates(root: Call, uses: dict[Expr, int], taken: set[Expr], position: d
             if joined := _joined(chain[-1], composite, uses, taken):
                 group = _group(composite, root, chain)
                 yield replace(group, inputs=(group.inputs[0], *parts_of(joined), *group.inputs[2:]), joined=joined)
-            # A pad left to the host costs more than a residual add on its own.
-            if front is None or composite.after[-1:] != (RESIDUAL,):
+            # A pad left to the host costs more than a sum or a product on its own.
+            if front is None or not _pairs(composite):
                 yield _group(composite, root, chain)
 
 
 def _orientations(root: Call, composite: Composite, position: dict[Call, int]) -> Iterator[Call]:
-    """A residual add may join the layer of either argument: tries the later one first, as the other is then ready."""
-    if composite.after[-1:] != (RESIDUAL,):
+    """A sum or product may join the layer of either argument: tries the later one first, as the other is then ready."""
+    if not _pairs(composite):
         yield root
         return
-    swapped = swap_add(root)
+    swapped = swap_pair(root)
     left, right = (position.get(arg, -1) if isinstance(arg, Call) else -1 for arg in root.args)
     yield from (root, swapped) if left >= right else (swapped, root)
 
 
-def swap_add(call: Call) -> Call:
-    """fixed.add with its arguments swapped, which gives the same value."""
+def _pairs(composite: Composite) -> bool:
+    """Whether the pattern ends in a second operand behind a layer."""
+    return bool(composite.after) and composite.after[-1] in PAIRS
+
+
+def swap_pair(call: Call) -> Call:
+    """fixed.add or fixed.mul with its arguments swapped, which gives the same value."""
     a = call.attrs
-    attrs = replace(
-        a,
-        y_multiplier=a.r_multiplier,
-        r_multiplier=a.y_multiplier,
-        y_zero_point=a.r_zero_point,
-        r_zero_point=a.y_zero_point,
-    )
+    attrs = replace(a, y_zero_point=a.r_zero_point, r_zero_point=a.y_zero_point)
+    if is_op(call, "fixed.add"):
+        attrs = replace(attrs, y_multiplier=a.r_multiplier, r_multiplier=a.y_multiplier)
     return copy_with(call, args=tuple(reversed(call.args)), attrs=attrs)
 
 

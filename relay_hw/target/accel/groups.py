@@ -14,8 +14,8 @@ from relay_hw.ir.types import FuncType
 from relay_hw.ir.visit import copy_with
 from relay_hw.transform.graph import is_op, typed_tuple
 
-# A residual add is a composite of its own unless the layer before it takes it in.
-RESIDUAL: Final = "fixed.add"
+# A sum or product of two tensors is a composite of its own unless the layer before it takes it in.
+PAIRS: Final = ("fixed.add", "fixed.mul")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Group:
 
 def is_operand(call: Call) -> bool:
     """Whether the call reads constants as it reads activations: positions that are added, factors of a rotation."""
-    return is_op(call, RESIDUAL, "fixed.mul")
+    return is_op(call, *PAIRS)
 
 
 def parts_of(call: Call) -> Sequence[Expr]:

@@ -13,7 +13,7 @@ from relay_hw.ir.expr import Call, Constant, Function, Tuple
 from relay_hw.ir.visit import post_order
 from relay_hw.op.rows import exponentials
 from relay_hw.quantize import quantize
-from relay_hw.target.accel.composites import MergeDeviceComposites, swap_add
+from relay_hw.target.accel.composites import MergeDeviceComposites, swap_pair
 from tests.relay_hw.random_cnn import random_cnn, random_input
 from tests.relay_hw.transform.checks import module, var
 
@@ -214,13 +214,25 @@ def test_merging_twice_changes_nothing():
 
 @settings(max_examples=50, deadline=None)
 @given(*[st.integers(-128, 127)] * 5, *[st.integers(0, 2**31 - 1)] * 2, st.integers(0, 62))
-def test_swapped_add_is_the_same(y, r, yz, rz, z, my, mr, shift):
+def test_swapped_pairs_are_the_same(y, r, yz, rz, z, my, mr, shift):
     a, b = var("a", 1, dtype="int8"), var("b", 1, dtype="int8")
     call = op.fixed.add(a, b, my, mr, shift, yz, rz, z)
     values = {"a": np.array([y], "int8"), "b": np.array([r], "int8")}
-    swapped = swap_add(call)
-    assert swapped.args == (b, a)
-    np.testing.assert_array_equal(evaluate(module(call, a, b), values), evaluate(module(swapped, a, b), values))
+    zeros = {"y_zero_point": yz, "r_zero_point": rz, "zero_point": z}
+    times = op.fixed.mul(a, b, multiplier=my % (1 << 22), shift=shift, **zeros)
+    for pair in (call, times):
+        swapped = swap_pair(pair)
+        assert swapped.args == (b, a)
+        np.testing.assert_array_equal(evaluate(module(pair, a, b), values), evaluate(module(swapped, a, b), values))
+
+
+@pytest.mark.parametrize("pair", ["fixed.add", "fixed.mul"])
+def test_dense_layers_take_in_a_second_operand(pair):
+    x, r = var("x", 6, 8, dtype="int8"), var("r", 6, 4, dtype="int8")
+    layer = _requantize(op.nn.dense(x, _ints(4, 8), out_dtype="int32"))
+    joined = op.fixed.add(r, layer, **ONES) if pair == "fixed.add" else op.fixed.mul(r, layer, multiplier=3, shift=5)
+    (dense,) = _merge(joined, "accel.dense", params=(x, r))
+    assert inner(dense) == ["nn.dense", "fixed.requantize", pair] and len(dense.params) == 2
 
 
 @pytest.mark.parametrize("seed", range(12))
