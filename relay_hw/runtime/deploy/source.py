@@ -182,7 +182,7 @@ def _layout(program: Program, port: PortInfo, is_input: bool) -> TensorLayout:
 def _port(artifact: Artifact, program: Program, port: PortInfo, is_input: bool) -> str:
     image, config = image_of(port.shape), artifact.config
     planar = int(len(port.shape) == 4)
-    tile = (0, 0)
+    tile = None
     match _layout(program, port, is_input):
         case TensorLayout.ROWS:
             pixel, row = image.channels, row_bytes(image, config)
@@ -193,8 +193,8 @@ def _port(artifact: Artifact, program: Program, port: PortInfo, is_input: bool) 
         case TensorLayout.NHWC | TensorLayout.FLAT:
             pixel = pixel_bytes(image, config)
             row = pixel * image.width
-    sizes = f"{image.height}, {image.width}, {image.channels}, {pixel}, {row}, {planar}, {tile[0]}, {tile[1]}"
-    return f"{{{program.tensor_offset(port.tensor)}, {sizes}}}"
+    sizes = (image.height, image.width, image.channels, pixel, row, *(tile or (1, pixel)), planar)
+    return f"{{{program.tensor_offset(port.tensor)}, {', '.join(map(str, sizes))}}}"
 
 
 def _port_bytes(artifact: Artifact, program: Program, port: PortInfo) -> int:

@@ -240,7 +240,7 @@ def _candidates(root: Call, uses: dict[Expr, int], taken: set[Expr], position: d
                 group = _group(composite, root, chain)
                 yield replace(group, inputs=(group.inputs[0], *parts_of(joined), *group.inputs[2:]), joined=joined)
             # A pad left to the host costs more than a sum or a product on its own.
-            if front is None or not _pairs(composite):
+            if front is None or is_op(front, "reshape") or not _pairs(composite):
                 yield _group(composite, root, chain)
 
 

@@ -176,36 +176,29 @@ void rhw_close(rhw_context *c) {
     c->program = c->weights = c->scratch = c->arena = NULL;
 }
 
-/* Between C.H.W or H.W.C on the host and rows of padded pixels on the device. */
-static size_t host_index(const rhw_port *p, size_t y, size_t x, size_t k) {
-    return p->planar ? (k * p->height + y) * p->width + x : (y * p->width + x) * p->channels + k;
-}
-
-static size_t device_index(const rhw_port *p, size_t y, size_t x, size_t k) {
+/* Between C.H.W or H.W.C on the host and tiles of pixels on the device: from `in`, or to `out`. */
+static void move(const rhw_port *p, unsigned char *device, const int8_t *in, int8_t *out) {
     size_t lanes = p->tile_rows, block = p->tile_bytes;
-    if (!lanes) return y * p->row_bytes + x * p->pixel_bytes + k;
-    return y * p->row_bytes + x / lanes * lanes * p->pixel_bytes + k / block * lanes * block + x % lanes * block + k % block;
+    for (size_t y = 0; y < p->height; y++)
+        for (size_t x = 0; x < p->width; x++)
+            for (size_t k = 0; k < p->channels; k++) {
+                size_t host = p->planar ? (k * p->height + y) * p->width + x : (y * p->width + x) * p->channels + k;
+                size_t tile = x / lanes * lanes * p->pixel_bytes + k / block * lanes * block;
+                size_t at = y * p->row_bytes + tile + x % lanes * block + k % block;
+                if (in) memcpy(&device[at], &in[host], 1);
+                else memcpy(&out[host], &device[at], 1);
+            }
 }
 
 int rhw_store(rhw_context *c, uint32_t program, const rhw_port *p, const int8_t *tensor) {
     uint32_t size = p->height * p->row_bytes;
-    size_t y, x, k;
-    memset(c->scratch, 0, size);
-    for (y = 0; y < p->height; y++)
-        for (x = 0; x < p->width; x++)
-            for (k = 0; k < p->channels; k++)
-                c->scratch[device_index(p, y, x, k)] = (unsigned char)tensor[host_index(p, y, x, k)];
+    move(p, memset(c->scratch, 0, size), tensor, NULL);
     return c->device.write(c->device.self, c->model->programs[program].base + p->offset, c->scratch, size) ? lost(c) : 0;
 }
 
 int rhw_load(rhw_context *c, uint32_t program, const rhw_port *p, int8_t *tensor) {
-    size_t y, x, k;
-    if (c->device.read(c->device.self, c->model->programs[program].base + p->offset, c->scratch, p->height * p->row_bytes))
-        return lost(c);
-    for (y = 0; y < p->height; y++)
-        for (x = 0; x < p->width; x++)
-            for (k = 0; k < p->channels; k++)
-                memcpy(&tensor[host_index(p, y, x, k)], &c->scratch[device_index(p, y, x, k)], 1);
+    if (c->device.read(c->device.self, c->model->programs[program].base + p->offset, c->scratch, p->height * p->row_bytes)) return lost(c);
+    move(p, c->scratch, NULL, tensor);
     return 0;
 }
 

@@ -37,12 +37,8 @@ typedef struct {
 } rhw_program;
 
 /* An activation at the border of a program: bytes N.H.W.C with room behind pixels or rows. `planar`: the host has C.H.W.
-   With `tile_rows` a row is cut into tiles of so many pixels and `tile_bytes` channels, those of the same pixels first. */
-typedef struct {
-    uint32_t offset, height, width, channels, pixel_bytes, row_bytes;
-    int planar;
-    uint32_t tile_rows, tile_bytes;
-} rhw_port;
+   Rows are cut into tiles of `tile_rows` pixels, 1 in most, and `tile_bytes` channels, those of the same pixels first. */
+typedef struct { uint32_t offset, height, width, channels, pixel_bytes, row_bytes, tile_rows, tile_bytes; int planar; } rhw_port;
 
 /* A model: what the generated code knows, and memory for it. */
 typedef struct {
