@@ -84,8 +84,8 @@ SMALL: Mapping[str, tuple[int, Callable[[int, int], onnx.ModelProto]]] = {
     "bert": (24, partial(bert, sizes=Sizes(64, 1, 2, 128), words=300)),
     "kwt_1": (20, partial(kwt, sizes=Sizes(32, 2, 1, 64))),
     "conformer": (20, partial(conformer, sizes=Sizes(48, 1, 4, 96))),
-    "llama_prefill": (40, partial(llama_prefill, sizes=Sizes(96, 2, 2, 192), words=300)),
-    "llama_decode": (40, partial(llama_decode, sizes=Sizes(96, 2, 2, 192), words=300)),
+    "llama_prefill": (24, partial(llama_prefill, sizes=Sizes(96, 2, 2, 192), words=300)),
+    "llama_decode": (24, partial(llama_decode, sizes=Sizes(96, 2, 2, 192), words=300)),
 }
 
 
