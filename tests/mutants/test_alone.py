@@ -13,6 +13,8 @@ from tests.mutants.alone import broken_property, broken_task, whole_text
 from tests.mutants.build import Mutant, sites_of, sources
 
 MODULES = [path.stem for path in sorted(PROPERTIES.glob("*.v"))]
+# Of two equal numbers of columns either may be taken.
+SAME = ("vta_row condition bound: (cof_r_i[15:0] < columns_q) => (cof_r_i[15:0] <= columns_q)",)
 
 
 def own_wires(module: str) -> frozenset[str]:
@@ -49,5 +51,5 @@ def test_properties_find_mutants_of_the_wires_that_they_read(module: str) -> Non
         for site in sites_of(module)[1]
         if not site.place.is_clocked and read & set(re.findall(r"\w+", site.place.target))
     ]
-    missed = [site.key for site in found if not broken_property(Mutant(1, "tiny", site), 300)]
-    assert not missed
+    missed = {site.key for site in found if not broken_property(Mutant(1, "tiny", site), 300)}
+    assert missed == {key for key in SAME if key.startswith(f"{module} ")}

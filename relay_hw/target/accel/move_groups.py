@@ -90,7 +90,8 @@ def _group(
     stack = list(reversed(list(_data(root))))
     while stack:
         arg = stack.pop()
-        is_own = uses[arg] == 1 and arg not in taken
+        # The host moves what is its own before it is an input.
+        is_own = uses[arg] == 1 and arg not in taken and not is_of_host(arg)
         # What cannot lie in memory between two copies is part of each copy that reads it.
         if deep and isinstance(arg, Call) and _moves(arg) and (is_own or not _has_place(arg)):
             members.append(arg)

@@ -58,6 +58,9 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
     tiles = [port for port in segment.inputs if port.layout is TensorLayout.TILES]
     whole = PAST // 16 * 16
     assert {port.shape for port in tiles} == {(HEADS, EACH, whole), (HEADS, whole, EACH)}
+    # Of the rows behind whole blocks the device gets these alone.
+    rest = [port.shape for port in segment.inputs if port.shape == (HEADS, PAST - whole, EACH)]
+    assert len(rest) == 2 and len(segment.inputs) == 5
     assert sorted(port.shape for port in segment.outputs) == [(1, WIDTH), (HEADS, 1, EACH), (HEADS, 1, EACH)]
     assert segment.certificate is not None
     return compiled.save(tmp_path_factory.mktemp("caches") / "build")

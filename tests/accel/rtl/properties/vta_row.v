@@ -72,7 +72,8 @@
   always @(posedge clk_i) begin
     f_looked <= start_i;
     if (f_looked) f_bound <= f_most;
-    if (start_i) {f_columns, f_bounded} <= {insn_i[`VTA_ROW_COLUMNS], kind == 2'd0 && insn_i[`VTA_ROW_BOUNDED]};
+    if (start_i) f_columns <= insn_i[`VTA_ROW_COLUMNS];
+    if (start_i) f_bounded <= insn_i[`VTA_ROW_KIND] == `VTA_ROWKIND_SOFTMAX && insn_i[`VTA_ROW_BOUNDED];
   end
   always @* if (f_started) begin
     p8: assert (!f_open || bound == (f_looked ? f_most : f_bound));
