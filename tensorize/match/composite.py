@@ -279,7 +279,8 @@ class _Reader(Reader):
         second = self._param(residual, core)
         given = var_type(residual).static_shape
         self._image(residual)
-        need(given == shape, f"operands behind a layer must have one shape, not {shape} and {given}", core)
+        name = "fixed.add" if isinstance(added, AddStage) else "fixed.mul"
+        need(given == shape, f"operands of {name} must have one shape, not {shape} and {given}", core)
         return Matched(kernel, (param, second), shape)
 
     def _conv(self, call: Call, stage: Stage, added: AddStage | MulStage | None) -> tuple[ConvKernel, int]:

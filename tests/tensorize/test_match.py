@@ -150,7 +150,7 @@ REFUSED: dict[str, tuple[Function, str]] = {
     ),
     "residual shape": (
         with_residual((1, 4, 6, 5)),
-        r"operands behind a layer must have one shape, not \(1, 4, 6, 6\) and \(1, 4, 6, 5\)",
+        r"operands of fixed.add must have one shape, not \(1, 4, 6, 6\) and \(1, 4, 6, 5\)",
     ),
     "add shape": (add_function((1, 3, 8, 1)), "operands of fixed.add must have one shape, not"),
     "add zero point": (add_function(r_zero_point=-129), "zero point must fit int8, not -129"),

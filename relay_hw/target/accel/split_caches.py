@@ -16,8 +16,9 @@ import numpy as np
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.errors import TensorizeError
-from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple
+from relay_hw.ir.expr import Call, Constant, Expr, Function
 from relay_hw.ir.visit import post_order
+from relay_hw.target.accel.groups import parts_of
 from relay_hw.target.accel.move_groups import is_of_host
 from relay_hw.tensorize.match.reading import check_products
 from relay_hw.transform.graph import (
@@ -60,14 +61,10 @@ def _is_cache(node: Expr, block: int) -> bool:
     """Whether the node is int8 [heads, rows, columns], of which the host has the first rows, a block at least."""
     if not isinstance(node, Call) or not is_op(node, "concatenate") or dtype_of(node) != "int8":
         return False
-    parts = _fields(node)
+    parts = parts_of(node)
     if len(shape_of(node) or ()) != _RANK or node.attrs.axis % _RANK != _ROWS or len(parts) < 2:
         return False
     return known_shape(parts[0])[_ROWS] >= block and is_of_host(parts[0]) and not any(map(is_of_host, parts[1:]))
-
-
-def _fields(call: Call) -> Sequence[Expr]:
-    return call.args[0].fields if isinstance(call.args[0], Tuple) else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +141,7 @@ class _Writer:
     def _cut(self, cache: Expr) -> _Halves:
         if cache not in self._halves:
             assert isinstance(cache, Call)
-            before, *new = (self.plain[part] for part in _fields(cache))
+            before, *new = (self.plain[part] for part in parts_of(cache))
             count = known_shape(before)[_ROWS]
             whole = count // self._block * self._block
             rest = [*([_rows(before, whole, count)] if whole < count else []), *new]
