@@ -23,9 +23,9 @@ import bench_passes
 import bench_recurrent
 import bench_speed
 import bench_text
-from bench_rows import Row, judge, layer_rows, network_rows, stored_row, text_rows, transformer_rows
+from bench_rows import Row, judge, layer_rows, network_rows, stored_rows, text_rows, transformer_rows
 
-from examples.models import NETWORKS, TRANSFORMERS, Example
+from examples.models import NETWORKS, TRANSFORMERS, Example, find
 from relay_hw.accel.isa.config import load_config
 from relay_hw.accel.isa.errors import AccelError
 from relay_hw.errors import RelayHwError
@@ -80,7 +80,8 @@ def measure_transformers(found: dict[str, Any]) -> list[Row]:
     setting = bench_layers.Setting(load_config("default"), MEMORY, NARROW, rtl=True)
     narrow = bench_layers.measure_network(DECODER, setting, 8)
     found["transformers"].append({**narrow, "name": f"{DECODER} {NARROW}"})
-    return [*transformer_rows(found["transformers"]), stored_row(narrow, setting.config)]
+    stored = stored_rows(narrow, find(DECODER).model(None, 0), setting.config)
+    return [*transformer_rows(found["transformers"]), *stored]
 
 
 def measure_speeds(found: dict[str, Any]) -> list[Row]:

@@ -7,7 +7,7 @@ but always the same; whoever reads them multiplies by zero weights or drops them
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -125,17 +125,37 @@ def unpack_weights(tiles: Int8, shape: Sequence[int], config: AccelConfig) -> In
     return np.ascontiguousarray(flat[:out_channels, :, :, :in_channels])
 
 
-def requantize_records(stage: Requantize, blocks: int, config: AccelConfig) -> bytes:
-    """Parameter entries of `blocks` output blocks; pad channels get bias 0, multiplier 0, shift 0."""
-    lanes = blocks * config.block_out
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Parameter entries of a layer's output blocks: one for each, or a single one, `shared`, where all are alike."""
 
-    def spread(values: NDArray[np.int64]) -> NDArray[np.int64]:
-        padded = np.zeros(lanes, np.int64)
-        padded[: values.size] = values
-        return padded
+    data: bytes
+    entry_bytes: int
+    shared: bool
 
-    bias, multiplier, shift = spread(stage.bias), spread(stage.multiplier), spread(stage.shift)
-    return encode_prm(bias, multiplier, shift, multiplier_bits=config.multiplier_bits).tobytes()
+    def of(self, begin: int, count: int) -> bytes:
+        """Those of blocks `begin` to `begin + count`."""
+        return self.data if self.shared else self.data[begin * self.entry_bytes : (begin + count) * self.entry_bytes]
+
+    def first(self, begin: int) -> int:
+        """The first block that has the entries of those from `begin` on."""
+        return 0 if self.shared else begin
+
+
+def requantize_records(stage: Requantize, blocks: int, config: AccelConfig) -> Records:
+    """Parameter entries of `blocks` output blocks. Pad channels get bias 0, multiplier 0, shift 0; or what all others
+    have, where that is one and the same.
+    """
+    real = np.stack([stage.bias, stage.multiplier, stage.shift])
+    shared = bool((real == real[:, :1]).all())
+    lanes = config.block_out * (1 if shared else blocks)
+    numbers = np.zeros((len(real), lanes), np.int64)
+    if shared:
+        numbers[:] = real[:, :1]
+    else:
+        numbers[:, : real.shape[1]] = real
+    data = encode_prm(*numbers, multiplier_bits=config.multiplier_bits).tobytes()
+    return Records(data, config.prm_bytes, shared)
 
 
 def add_record(stage: AddStage, config: AccelConfig) -> bytes:

@@ -137,11 +137,12 @@ STRATEGIES: Final[tuple[Strategy, ...]] = (
         "w4g32a8",
         weight_bits=4,
         weight_group=32,
+        per_channel=False,
+        symmetric=True,
         calibration=Calibration.MSE,
         weight_range=WeightRange.MSE,
-        bias_correction=True,
-        summary="4-bit weights in every layer, 32 inputs share a factor where the array takes 8 bits: for language "
-        "models, whose last layer is the largest",
+        summary="4-bit weights in all layers, one scale each, 32 inputs share a factor where the array takes 8 bits, "
+        "zero points 0: fewest bytes, for language models, whose last layer is the largest",
     ),
     Strategy(
         "w2a8-gptq",

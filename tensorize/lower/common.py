@@ -29,6 +29,7 @@ from relay_hw.tensorize.commands import (
     fit_loops,
 )
 from relay_hw.tensorize.kernel import AddStage, KernelSpec, MulStage, Requantize, Table, Window, kernel_tables
+from relay_hw.tensorize.layout import Records
 from relay_hw.tensorize.tiles.geometry import Grid, Source, bank_round, span_of
 
 Part = tuple[int, int]
@@ -203,6 +204,16 @@ def stage_fields(form: Form, stage: Requantize | AddStage | MulStage, dst: Dst =
         "clip_lo": stage.clip_lo,
         "clip_hi": stage.clip_hi,
     }
+
+
+def scale_commands(
+    stage: Requantize, records: Records, refs: Mapping[str, Ref], count: int, pixels: Sequence[Axis], dst: Dst = Dst.OUT
+) -> tuple[Command, ...]:
+    """REQUANT of `count` blocks of each pixel. `refs`: acc_base, dst_base, prm_base."""
+    refs, fields = {**refs, **table_refs(stage.table)}, stage_fields(Form.SCALE, stage, dst)
+    if records.shared:
+        return looped(Op.REQUANT, fields, refs, [*pixels, Axis(count, {"acc": 1, "dst": 1})])
+    return looped(Op.REQUANT, fields, refs, pixels, Axis(count, {"acc": 1, "dst": 1, "prm": 1}))
 
 
 def pair_commands(

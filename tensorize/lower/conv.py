@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import align
-from relay_hw.accel.isa.spec import Dst, Form, Mem, Nibble, Op
+from relay_hw.accel.isa.spec import Dst, Mem, Nibble, Op
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.kernel import ConvKernel, Int8
-from relay_hw.tensorize.layout import pack_weights, pair_record, requantize_records
+from relay_hw.tensorize.layout import Records, pack_weights, pair_record, requantize_records
 from relay_hw.tensorize.lower.common import (
     LayerId,
     Outputs,
@@ -24,9 +24,8 @@ from relay_hw.tensorize.lower.common import (
     load_patch,
     looped,
     pair_commands,
-    stage_fields,
+    scale_commands,
     store_tile,
-    table_refs,
     tile_transfer,
 )
 from relay_hw.tensorize.target import Target
@@ -65,7 +64,7 @@ class _Layer:
     shape: ConvShape
     tile: ConvTile
     tiles: Int8
-    records: bytes
+    records: Records
     kept: Kept
     # Bytes of the steps' weights by first out and in block; made once, so that equal ones are one object.
     weights: dict[tuple[int, int], bytes]
@@ -241,23 +240,22 @@ def _reduction(layer: _Layer, at: _Position, row: int, col: int) -> tuple[Uop, .
 def _output(layer: _Layer, at: _Position, acc: Key, visits: Visits) -> tuple[list[Buffer], list[Command]]:
     config, kernel = layer.config, layer.kernel
     blocks, where = at.group[1], (at.group[0], at.rows[0], at.cols[0])
-    prm, out = visits.key("prm", layer.key("prm", at.group[0]), layer.kept.prm > 0), layer.key("out", *where)
-    step = config.prm_bytes
-    data = layer.records[at.group[0] * step : sum(at.group) * step]
+    records, data = layer.records, layer.records.of(*at.group)
+    kept = layer.kept.prm > 0 or records.shared
+    prm, out = visits.key("prm", layer.key("prm", records.first(at.group[0])), kept), layer.key("out", *where)
+    entries = len(data) // config.prm_bytes
     buffers: list[Buffer] = []
-    dst = Ref(out) if kernel.residual is None else Ref(acc)
-    fields = stage_fields(Form.SCALE, kernel.requantize, Dst.OUT if kernel.residual is None else Dst.ACC)
-    lead = Axis(blocks, {"acc": 1, "dst": 1, "prm": 1})
+    to, dst = (Ref(out), Dst.OUT) if kernel.residual is None else (Ref(acc), Dst.ACC)
+    refs = {"acc_base": Ref(acc), "dst_base": to, "prm_base": Ref(prm)}
     pixels = Axis(at.pixels, {"acc": blocks, "dst": blocks})
-    refs = {"acc_base": Ref(acc), "dst_base": dst, "prm_base": Ref(prm), **table_refs(kernel.requantize.table)}
-    commands = list(looped(Op.REQUANT, fields, refs, [pixels], lead))
+    commands = list(scale_commands(kernel.requantize, records, refs, blocks, [pixels], dst))
     if kernel.residual is not None:
         res = layer.key("res", *where)
         buffers.append(_residual(layer, at, res))
         data += pair_record(kernel.residual, config)
-        entries = at.pixels * blocks
-        commands += pair_commands(kernel.residual, Ref(acc), Ref(res), Ref(out), Ref(prm, blocks), entries)
-    buffers.append(Buffer(prm, Mem.PRM, len(data) // step, data=data))
+        count = at.pixels * blocks
+        commands += pair_commands(kernel.residual, Ref(acc), Ref(res), Ref(out), Ref(prm, entries), count)
+    buffers.append(Buffer(prm, Mem.PRM, len(data) // config.prm_bytes, data=data))
     buffers.append(Buffer(out, Mem.OUT, at.pixels * blocks))
     commands.append(
         store_tile(config, Outputs(at.rows, at.cols, at.group), layer.shape.out_grid, out, layer.named.tensors[-1])

@@ -15,7 +15,7 @@ from relay_hw.accel.isa.config import TAPS, AccelConfig
 from relay_hw.accel.isa.spec import Dst, Form, GemmMode, Mem, Nibble, Op
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.kernel import ConvKernel, Int8, PoolKernel
-from relay_hw.tensorize.layout import requantize_records
+from relay_hw.tensorize.layout import Records, requantize_records
 from relay_hw.tensorize.lower.common import (
     LayerId,
     Outputs,
@@ -23,9 +23,8 @@ from relay_hw.tensorize.lower.common import (
     Under,
     load_patch,
     looped,
-    stage_fields,
+    scale_commands,
     store_tile,
-    table_refs,
 )
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.depthwise import (
@@ -56,7 +55,7 @@ class _Layer:
     shape: DepthwiseShape
     tile: OutputTile
     weights: Int8
-    records: bytes
+    records: Records | None
     tensors: tuple[Key, ...]
     config: AccelConfig
 
@@ -89,7 +88,7 @@ def lower_depthwise(
     """Steps of a layer; its tensors: input, output."""
     shape = depthwise_shape(kernel, config)
     stage = kernel.requantize
-    records = b"" if stage is None else requantize_records(stage, shape.out_blocks, config)
+    records = None if stage is None else requantize_records(stage, shape.out_blocks, config)
     weights = _weights(kernel, shape, config)
     layer = _Layer(named.number, named.name, kernel, shape, tile, weights, records, named.tensors, config)
     return tuple(
@@ -148,13 +147,11 @@ def _step(layer: _Layer, at: _At) -> Step:
     entries = at.rows[1] * at.cols[1] * at.blocks[1]
     buffers.append(Buffer(keys["acc"], Mem.ACC, bank_round(config, entries)))
     commands = list(_gemms(layer, at, keys["inp"], wgt, keys["acc"]))
-    prm: Key = ("prm", layer.number, at.blocks[0])
-    if layer.kernel.requantize is not None:
-        step = config.prm_bytes
-        data = layer.records[at.blocks[0] * step : (at.blocks[0] + at.blocks[1]) * step]
-        buffers.append(Buffer(prm, Mem.PRM, at.blocks[1], data=data))
+    if layer.records is not None:
+        data = layer.records.of(*at.blocks)
+        buffers.append(Buffer(_prm(layer, layer.records, at), Mem.PRM, len(data) // config.prm_bytes, data=data))
     for rows in _pieces(layer, at):
-        more, output = _output(layer, at, rows, keys["acc"], prm)
+        more, output = _output(layer, at, rows, keys["acc"])
         buffers.append(more)
         commands += output
     label = f"{layer.name} rows {at.rows[0]} cols {at.cols[0]} blocks {at.blocks[0]}"
@@ -291,26 +288,29 @@ def _block_sources(layer: _Layer, pixel: int) -> tuple[int, ...]:
     )
 
 
+def _prm(layer: _Layer, records: Records, at: _At) -> Key:
+    return ("prm", layer.number, records.first(at.blocks[0]))
+
+
 def _pieces(layer: _Layer, at: _At) -> tuple[Part, ...]:
     """(begin, count) of rows whose results leave together."""
     row = at.cols[1] * at.blocks[1]
     return parts(at.rows[1], max(1, layer.config.out_depth // STORE_CHUNKS // row))
 
 
-def _output(layer: _Layer, at: _At, rows: Part, acc: Key, prm: Key) -> tuple[Buffer, list[Command]]:
+def _output(layer: _Layer, at: _At, rows: Part, acc: Key) -> tuple[Buffer, list[Command]]:
     config, blocks = layer.config, at.blocks[1]
     out: Key = ("out", layer.number, *at.where, rows[0])
     row = at.cols[1] * blocks
     stage = layer.kernel.requantize
     refs = {"acc_base": Ref(acc, rows[0] * row), "dst_base": Ref(out)}
-    if stage is None:
+    if stage is None or layer.records is None:
         fields = {"form": Form.PASS, "dst": Dst.OUT, "clip_lo": INT8[0], "clip_hi": INT8[1]}
         commands = list(looped(Op.REQUANT, fields, refs, [Axis(rows[1] * row, {"acc": 1, "dst": 1})]))
     else:
-        lead = Axis(blocks, {"acc": 1, "dst": 1, "prm": 1})
         pixels = Axis(rows[1] * at.cols[1], {"acc": blocks, "dst": blocks})
-        refs |= {"prm_base": Ref(prm), **table_refs(stage.table)}
-        commands = list(looped(Op.REQUANT, stage_fields(Form.SCALE, stage), refs, [pixels], lead))
+        refs["prm_base"] = Ref(_prm(layer, layer.records, at))
+        commands = list(scale_commands(stage, layer.records, refs, blocks, [pixels]))
     place = (at.rows[0] + rows[0], rows[1])
     commands.append(
         store_tile(config, Outputs(place, at.cols, at.blocks), layer.shape.out_grid, out, layer.tensors[-1])

@@ -13,7 +13,7 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step
 from relay_hw.tensorize.kernel import PoolKernel, PoolKind, Requantize
-from relay_hw.tensorize.layout import requantize_records
+from relay_hw.tensorize.layout import Records, requantize_records
 from relay_hw.tensorize.lower.common import (
     LayerId,
     Outputs,
@@ -21,9 +21,8 @@ from relay_hw.tensorize.lower.common import (
     Under,
     load_patch,
     looped,
-    stage_fields,
+    scale_commands,
     store_tile,
-    table_refs,
 )
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.geometry import PoolShape, bank_round, parts, pool_shape
@@ -41,7 +40,7 @@ class _Layer:
     kernel: PoolKernel
     shape: PoolShape
     tile: PoolTile
-    records: bytes
+    records: Records | None
     tensors: tuple[Key, ...]
     config: AccelConfig
 
@@ -55,7 +54,7 @@ def lower_pool(named: LayerId, kernel: PoolKernel, tile: PoolTile, config: Targe
     """Steps of a layer; its tensors: input, output."""
     shape = pool_shape(kernel, config)
     stage = kernel.requantize
-    records = b"" if stage is None else requantize_records(stage, shape.blocks, config)
+    records = None if stage is None else requantize_records(stage, shape.blocks, config)
     layer = _Layer(named.number, named.name, kernel, shape, tile, records, named.tensors, config)
     return tuple(
         _step(layer, rows, cols, blocks)
@@ -71,18 +70,17 @@ def _step(layer: _Layer, rows: Part, cols: Part, blocks: Part) -> Step:
     acc, out = ("acc", *where), ("out", *where)
     buffers = [_patch(layer, rows, cols, blocks, acc)]
     commands = _combine(layer, rows, cols, blocks, acc) + _output(layer, rows, cols, blocks, acc, out)
-    if layer.kernel.requantize is not None:
-        step = config.prm_bytes
-        data = layer.records[blocks[0] * step : (blocks[0] + blocks[1]) * step]
-        buffers.append(Buffer(_prm(layer, blocks), Mem.PRM, blocks[1], data=data))
+    if layer.records is not None:
+        data = layer.records.of(*blocks)
+        buffers.append(Buffer(_prm(layer, layer.records, blocks), Mem.PRM, len(data) // config.prm_bytes, data=data))
     buffers.append(Buffer(out, Mem.OUT, rows[1] * cols[1] * blocks[1]))
     store = store_tile(config, Outputs(rows, cols, blocks), shape.out_grid, out, layer.tensors[-1])
     label = f"{layer.name} rows {rows[0]} cols {cols[0]} blocks {blocks[0]}"
     return Step(layer.number, label, tuple(buffers), (*commands, store))
 
 
-def _prm(layer: _Layer, blocks: Part) -> Key:
-    return ("prm", layer.number, blocks[0])
+def _prm(layer: _Layer, records: Records, blocks: Part) -> Key:
+    return ("prm", layer.number, records.first(blocks[0]))
 
 
 def _patch(layer: _Layer, rows: Part, cols: Part, blocks: Part, key: Key) -> Buffer:
@@ -137,9 +135,8 @@ def _output(layer: _Layer, rows: Part, cols: Part, blocks: Part, acc: Key, out: 
     ]
     stage: Requantize | None = layer.kernel.requantize
     refs = {"acc_base": Ref(acc), "dst_base": Ref(out)}
-    if stage is None:
+    if stage is None or layer.records is None:
         fields = {"form": Form.PASS, "dst": Dst.OUT, "clip_lo": INT8[0], "clip_hi": INT8[1]}
         return looped(Op.REQUANT, fields, refs, [*axes, Axis(count, {"acc": 1, "dst": 1})])
-    lead = Axis(count, {"acc": 1, "dst": 1, "prm": 1})
-    refs |= {"prm_base": Ref(_prm(layer, blocks)), **table_refs(stage.table)}
-    return looped(Op.REQUANT, stage_fields(Form.SCALE, stage), refs, axes, lead)
+    refs["prm_base"] = Ref(_prm(layer, layer.records, blocks))
+    return scale_commands(stage, layer.records, refs, count, axes)

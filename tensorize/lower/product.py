@@ -19,8 +19,8 @@ from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
 from relay_hw.errors import TensorizeError
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.kernel import Image, Origin, ProductKernel, SwapKernel
-from relay_hw.tensorize.layout import pixel_bytes, requantize_records
-from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, stage_fields, table_refs, transfer
+from relay_hw.tensorize.layout import Records, pixel_bytes, requantize_records
+from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, scale_commands, transfer
 from relay_hw.tensorize.tiles.choose import PAD_LIMIT, chunk_sizes
 from relay_hw.tensorize.tiles.geometry import Source, bank_round, parts, source_of
 from relay_hw.tensorize.tiles.sizes import OutputTile
@@ -85,7 +85,7 @@ def lower_product(layer: LayerId, kernel: ProductKernel, tile: OutputTile, confi
 
 
 def _product(
-    layer: LayerId, kernel: ProductKernel, records: bytes, place: tuple[int, Part, Part], config: AccelConfig
+    layer: LayerId, kernel: ProductKernel, records: Records, place: tuple[int, Part, Part], config: AccelConfig
 ) -> Step:
     (head, blocks, rows), number, tensors = place, layer.number, layer.tensors
     depth = _depth(kernel, config)
@@ -95,19 +95,19 @@ def _product(
         ("wgt", number, head, blocks[0]),
         ("acc", number, head, rows[0], blocks[0]),
         ("out", number, head, rows[0], blocks[0]),
-        ("prm", number, blocks[0]),
+        ("prm", number, records.first(blocks[0])),
     )
     left = _lying(kernel.left, kernel.origins[0], config)
     first = left.begin + head * left.row_stride + rows[0] * left.col_stride
     values = transfer(config, Runs(rows[1], 1, pixel_bytes(kernel.left, config), left.col_stride))
     load = Command(Op.LOAD, {"mem": Mem.INP, **values}, {"dram": Ref(tensors[0], first), "sram": Ref(inp)})
     weights = tuple(_weights(kernel, head, blocks, wgt, tensors[1:-1], config))
-    step = config.prm_bytes
+    data = records.of(*blocks)
     buffers = (
         Buffer(inp, Mem.INP, rows[1] * depth, loads=(load,)),
         Buffer(wgt, Mem.WGT, blocks[1] * depth, loads=weights),
         Buffer(acc, Mem.ACC, bank_round(config, count)),
-        Buffer(prm, Mem.PRM, blocks[1], data=records[blocks[0] * step : (blocks[0] + blocks[1]) * step]),
+        Buffer(prm, Mem.PRM, len(data) // config.prm_bytes, data=data),
         Buffer(out, Mem.OUT, count),
     )
     commands: list[Command] = []
@@ -115,10 +115,9 @@ def _product(
         masked = _masked(inp, number, kernel.left.channels % config.block_in, rows[1], depth, config)
         buffers, commands = (*buffers, *masked[0]), list(masked[1])
     commands += _sums(kernel, (acc, inp, wgt), (rows[1], blocks[1]), config)
-    lead = Axis(blocks[1], {"acc": 1, "dst": 1, "prm": 1})
     pixels = Axis(rows[1], {"acc": blocks[1], "dst": blocks[1]})
-    refs = {"acc_base": Ref(acc), "dst_base": Ref(out), "prm_base": Ref(prm), **table_refs(kernel.requantize.table)}
-    commands += looped(Op.REQUANT, stage_fields(Form.SCALE, kernel.requantize), refs, [pixels], lead)
+    refs = {"acc_base": Ref(acc), "dst_base": Ref(out), "prm_base": Ref(prm)}
+    commands += scale_commands(kernel.requantize, records, refs, blocks[1], [pixels])
     result = _lying(kernel.target, kernel.place, config)
     begin = result.begin + head * result.row_stride + rows[0] * result.col_stride + blocks[0] * config.out_bytes
     values = transfer(config, Runs(rows[1], 1, blocks[1] * config.out_bytes, result.col_stride))

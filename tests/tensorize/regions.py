@@ -34,6 +34,7 @@ class Regions:
         # Whether layers' results go through tables.
         self.tables = False
         self.factored = False
+        self.alike = False
         self.params: list[Var] = []
         self._shapes: dict[Expr, tuple[int, ...]] = {}
 
@@ -287,7 +288,7 @@ class Regions:
 
     def _requantize(self, core: Expr, channels: int, depth: int, axis: int = 1) -> Expr:
         bits = self.config.multiplier_bits
-        count = channels if self.rng.random() < 0.8 else 1
+        count = channels if self.rng.random() < 0.8 and not self.alike else 1
         multiplier = self.rng.integers(0, 1 << bits, count)
         multiplier[0] = (1 << bits) - 1
         # Sums of `depth` products have about 2**13.3 * sqrt(depth): most results stay inside int8, some saturate.
@@ -297,6 +298,8 @@ class Regions:
         biases = self.rng.integers(-5000, 5000, channels)
         if self.rng.random() < 0.3:
             biases[: 1 + channels // 4] = (1 << 31) - 1  # the sum with any positive accumulator wraps
+        if self.alike:
+            biases[:] = biases[-1]
         bias = Constant(biases.astype(np.int32))
         scaled = op.fixed.requantize(
             core,

@@ -99,11 +99,31 @@ def test_records(name: str) -> None:
     numbers = np.array([[-(1 << 31), (1 << 31) - 1, 5], [most, 0, 7], [62, 0, 31]], np.int64)
     stage = Requantize(*numbers, 0, Rounding.FLOOR, -128, 127)
     blocks = -(-32 // config.block_out)
-    fields = decode_prm(np.frombuffer(requantize_records(stage, blocks, config), np.uint8))
+    records = requantize_records(stage, blocks, config)
+    assert not records.shared and records.of(1, 1) == records.data[config.prm_bytes : 2 * config.prm_bytes]
+    assert records.first(3) == 3
+    fields = decode_prm(np.frombuffer(records.data, np.uint8))
     assert fields["bias"].size == blocks * config.block_out
     for row, field in enumerate(("bias", "multiplier", "shift")):
         assert fields[field][:3].tolist() == numbers[row].tolist()
         assert not fields[field][3:].any()
+
+
+@pytest.mark.parametrize("channels", [16, 33, 40])
+def test_equal_records_are_one(channels: int, config: Target) -> None:
+    numbers = [np.full(channels, number, np.int64) for number in (-5, 77, 9)]
+    blocks = -(-channels // config.block_out)
+    records = requantize_records(Requantize(*numbers, 0, Rounding.FLOOR, -128, 127), blocks, config)
+    assert records.shared and records.of(2, 1) == records.of(0, blocks) == records.data
+    assert len(records.data) == config.prm_bytes and records.first(2) == 0
+    fields = decode_prm(np.frombuffer(records.data, np.uint8))
+    assert {name: set(fields[name].tolist()) for name in ("bias", "multiplier", "shift")} == {
+        "bias": {-5},
+        "multiplier": {77},
+        "shift": {9},
+    }
+    numbers[0][channels - 1] = 4
+    assert not requantize_records(Requantize(*numbers, 0, Rounding.FLOOR, -128, 127), blocks, config).shared
 
 
 def test_add_record(config: Target) -> None:

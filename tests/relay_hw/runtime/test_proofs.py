@@ -19,6 +19,7 @@ from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.tensorize.certificate import Certificate, LayerProof, summary
 from relay_hw.tensorize.kernel import Requantize
+from relay_hw.tensorize.layout import Records
 from relay_hw.tensorize.lower import conv
 
 OPTIONS = CompileOptions(config="tiny", host_target="numpy")
@@ -54,7 +55,7 @@ def test_a_defect_of_the_compiler_is_found(monkeypatch: pytest.MonkeyPatch) -> N
     """Biases of a lowering that are one too large."""
     right = conv.requantize_records
 
-    def wrong(stage: Requantize, blocks: int, config: AccelConfig) -> bytes:
+    def wrong(stage: Requantize, blocks: int, config: AccelConfig) -> Records:
         return right(replace(stage, bias=stage.bias + 1), blocks, config)
 
     monkeypatch.setattr(conv, "requantize_records", wrong)
