@@ -117,7 +117,7 @@ def _add_build_commands(commands: Any) -> None:
     run.add_argument("--samples", type=arg.count, metavar="N", help="run the first N samples only")
     text = "samples to run through each region before the next region (default: 1, on a board 16)"
     run.add_argument("--chunk", type=arg.count, metavar="N", help=text)
-    text = "feed an output of each sample to an input of the next (its first value: from the data, else zeros)"
+    text = "feed an output of each sample to an input of the next (the first: from the data, else zeros); * fits names"
     run.add_argument("--feed", action="append", type=arg.feed, default=[], metavar="OUTPUT=INPUT", help=text)
     run.add_argument(
         "--config", type=arg.config, metavar="NAME|FILE", help="accelerator to run on (default: the build's)"

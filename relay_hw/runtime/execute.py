@@ -32,6 +32,7 @@ from relay_hw.runtime.feed import Feeds, feed_back, read_steps
 from relay_hw.runtime.manifest import HostLibrary
 from relay_hw.runtime.ports import Samples, joined
 from relay_hw.runtime.result import Launch, Result, Span
+from relay_hw.runtime.stepper import Stepper
 from relay_hw.runtime.watch import watched
 from relay_hw.support.progress import SILENT, Progress
 from relay_hw.target.accel.session import AccelSession
@@ -130,6 +131,10 @@ class Executor:
         launches, residents = tuple(run.launches), tuple(run.residents)
         spans = tuple(span.since(begin) for span in run.spans)
         return Result(outputs, launches, count, seconds, regions, residents, run.segments(seconds), chunk, spans)
+
+    def stepper(self, feeds: Sequence[tuple[str, str]], state: Mapping[str, Any] | None = None) -> Stepper:
+        """A runner that keeps states: see `Stepper`. Raises InputError."""
+        return Stepper(self, feeds, state)
 
     def thread(self, args: Sequence[Value]) -> Thread | Strands:
         """`main` for one sample, not begun."""

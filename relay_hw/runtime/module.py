@@ -6,7 +6,7 @@ In: a compiled model or a build folder, the name of a device. Out: inputs by nam
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from relay_hw.runtime.manifest import TensorInfo
 from relay_hw.runtime.opened import open_session
 from relay_hw.runtime.profile import profile
 from relay_hw.runtime.result import Result
+from relay_hw.runtime.stepper import Stepper
 from relay_hw.runtime.why import explain
 from relay_hw.support.names import one_of
 from relay_hw.target.accel.changes import read_change
@@ -101,6 +102,12 @@ class Module:
         self._result = self._ready().run({name: [value] for name, value in self._inputs.items()})
         found = tuple(self.get_output(k) for k in range(len(self.outputs)))
         return found[0] if len(found) == 1 else found
+
+    def stepper(self, feeds: Sequence[tuple[str, str]], state: Mapping[str, Any] | None = None) -> Stepper:
+        """A runner that keeps states between its steps. `feeds`: pairs of an output and the input that it is in the
+        next step; `state`: the first ones by input, else zeros. Raises InputError.
+        """
+        return self._ready().stepper(feeds, state)
 
     def get_output(self, index: int = 0) -> Any:
         """An output of the last run. Raises InputError."""

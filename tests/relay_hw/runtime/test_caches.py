@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from examples.models import small
+from examples.models.samples import samples as examples_samples
 from relay_hw import op
 from relay_hw.accel.isa.program import TensorLayout
 from relay_hw.analysis import infer_type
+from relay_hw.frontend import from_onnx
 from relay_hw.interp import evaluate
 from relay_hw.ir.expr import Expr, Function, Tuple, Var
 from relay_hw.ir.module import IRModule
@@ -108,3 +111,27 @@ def test_exported_c(build: Artifact, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     for path, array in zip(results, want.values(), strict=True):
         assert path.read_bytes() == array.tobytes()
+
+
+def test_a_decoder_of_onnx_steps_on(tmp_path: Path) -> None:
+    """Its outputs have one position more than the inputs that they become; the next word is what came out."""
+    model = small("llama_decode")
+    mod, params = from_onnx(model)
+    calibration = examples_samples(model, 4, 0)
+    built = compile_model(mod, CompileOptions(host_target="numpy"), params=params, calibration=calibration)
+    artifact = built.save(tmp_path / "build")
+    first = {name: array[0] for name, array in calibration.items() if name.startswith("past_key_values")}
+    texts: list[list[int]] = []
+    for name in (None, "functional"):
+        device = None if name is None else open_device(name, artifact.config)
+        stepper = Executor(artifact, device).stepper([("present.*", "past_key_values.*")], first)
+        text = [7]
+        for _ in range(WORDS):
+            found = stepper.step(input_ids=[[text[-1]]], position_ids=[[23 + stepper.steps]])
+            text.append(int(found["logits"].argmax()))
+        for cache, output in ((name, name.replace("past_key_values", "present")) for name in first):
+            np.testing.assert_array_equal(stepper.state[cache], found[output][:, :, 1:])
+        texts.append(text)
+        if device is not None:
+            close_device(device)
+    assert texts[0] == texts[1]

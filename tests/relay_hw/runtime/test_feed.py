@@ -25,6 +25,7 @@ from relay_hw.runtime.deploy import export_c
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.feed import check_feeds, read_steps
 from relay_hw.runtime.manifest import Manifest, TensorInfo
+from relay_hw.runtime.module import Module
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.devices import close_device, open_device
 from tests.relay_hw.runtime.test_deploy import CC, STRICT, device_command
@@ -140,7 +141,7 @@ def records(build: Artifact, inputs: Sequence[TensorInfo], outputs: Sequence[Ten
         ([("h_n", "h"), ("c_n", "h")], "input h must be fed by one output, not by h_n and c_n"),
         (
             [("scores", "h")],
-            "output scores must have the shape of input h to be fed back, (1, 16), not (1, 4)",
+            "output scores must have the shape of input h to be fed back, (1, 16), or more along one axis, not (1, 4)",
         ),
     ],
 )
@@ -148,6 +149,100 @@ def test_what_cannot_be_fed_back(build: Artifact, pairs: list[tuple[str, str]], 
     with pytest.raises(InputError) as error:
         check_feeds(pairs, build.manifest)
     assert str(error.value) == sentence
+
+
+def test_names_with_a_star_stand_for_all_that_fit(build: Artifact) -> None:
+    assert check_feeds([("*_n", "*")], build.manifest) == FEEDS
+    with pytest.raises(InputError, match=r"output that is fed back must be one of scores, h_n, c_n, not \*_m"):
+        check_feeds([("*_m", "*")], build.manifest)
+    with pytest.raises(InputError, match=r"input that is fed back must be one of x, h, c, not cell\.h"):
+        check_feeds([("*_n", "cell.*")], build.manifest)
+
+
+def remembering() -> IRModule:
+    """One more position behind a cache of three, and what they add up to."""
+    x, past = Var("x", TensorType((2, 1, 4))), Var("past", TensorType((2, 3, 4)))
+    present = op.concatenate((past, x), axis=1)
+    return IRModule(
+        {"main": Function([x, past], Tuple([op.sum(present, axis=1), present]))},
+        attrs={"output_names": ("sum", "present")},
+    )
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
+    options = CompileOptions(strategy="float", host_target="numpy")
+    return compile_model(remembering(), options).save(tmp_path_factory.mktemp("cache") / "build")
+
+
+def words() -> np.ndarray:
+    return np.random.default_rng(3).normal(size=(7, 2, 1, 4)).astype(np.float32)
+
+
+def remembered() -> np.ndarray:
+    """What a cache of the last three words and the word itself is at each step."""
+    padded = np.concatenate([np.zeros((3, 2, 1, 4), np.float32), words()])
+    return np.stack([np.concatenate(padded[at : at + 4], axis=1) for at in range(7)])
+
+
+def test_of_a_cache_the_oldest_positions_drop_out(cache: Artifact) -> None:
+    found = Executor(cache, None).run({"x": words()}, feeds={"past": "present"}).outputs
+    np.testing.assert_array_equal(found["present"], remembered())
+    other = TensorInfo("past", (2, 3, 3), "float32")
+    for row, sentence in (
+        (other, r"of input past to be fed back, \(2, 3, 3\), or more along one axis, not \(2, 4, 4\)"),
+        (replace(other, shape=(2, 5, 4)), r"not \(2, 4, 4\)"),
+        (replace(other, shape=(2, 3, 4), batch_axis=1), "or more along one axis"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            check_feeds([("present", "past")], records(cache, [row], cache.manifest.outputs))
+
+
+def test_a_stepper_keeps_states(cache: Artifact, build: Artifact) -> None:
+    stepper = Executor(cache, None).stepper([("present", "past")])
+    for word, want in zip(words(), remembered(), strict=True):
+        found = stepper.step(x=word)
+        np.testing.assert_array_equal(found["present"], want)
+        np.testing.assert_array_equal(stepper.state["past"], want[:, 1:])
+    assert stepper.steps == 7 and stepper.result is not None
+    stepper.reset({"past": remembered()[4, :, 1:]})
+    assert stepper.steps == 0
+    np.testing.assert_array_equal(stepper.step(x=words()[5])["present"], remembered()[5])
+    want = Executor(build, None).run({"x": steps()}, feeds=FEEDS).outputs
+    module = Module(build)
+    cells = module.stepper([("*_n", "*")])
+    got = [cells.step(x=step) for step in steps()]
+    module.close()
+    same({name: np.stack([one[name] for one in got]).reshape(want[name].shape) for name in want}, want)
+
+
+def test_what_a_stepper_refuses(cache: Artifact) -> None:
+    executor = Executor(cache, None)
+    with pytest.raises(InputError, match="state must be one of past, not x"):
+        executor.stepper([("present", "past")], {"x": np.zeros((2, 1, 4))})
+    with pytest.raises(InputError, match="input past must have shape"):
+        executor.stepper([("present", "past")], {"past": np.zeros((2, 4, 4), np.float32)})
+    stepper = executor.stepper([("present", "past")])
+    with pytest.raises(InputError, match="input past must be left to the stepper, which keeps it as a state"):
+        stepper.step(x=words()[0], past=np.zeros((2, 3, 4), np.float32))
+    with pytest.raises(InputError, match="input x must be given"):
+        stepper.step()
+
+
+@pytest.mark.skipif(CC is None, reason="no C compiler on PATH")
+def test_exported_c_slides_caches(cache: Artifact, tmp_path: Path) -> None:
+    folder = tmp_path / "c"
+    export_c(load_artifact(cache.path), folder)
+    assert CC is not None
+    sources = sorted(map(str, folder.glob("*.c")))
+    subprocess.run([CC, "-O1", *STRICT, *sources, "-o", str(folder / "model"), "-lm"], check=True)
+    words().tofile(tmp_path / "x.bin")
+    (tmp_path / "none.bin").touch()
+    files = [str(tmp_path / f"{name}.bin") for name in ("x", "none", "sum", "present")]
+    command = [str(folder / "model"), "--folder", str(folder), "--feed", "present=past", *files]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "present.bin").read_bytes() == remembered().tobytes()
 
 
 def test_types_that_do_not_fit(build: Artifact) -> None:
@@ -219,7 +314,10 @@ def test_exported_c_feeds_back(build: Artifact, tmp_path: Path) -> None:
         (("h_n",), "a feed must be OUTPUT=INPUT"),
         (("h_m=h",), "a feed must name an output and an input of the model"),
         (("h_n=h", "c_n=h"), "an input must be fed by one output"),
-        (("scores=h",), "an output must have the dtype and shape of the input that it is fed back into"),
+        (
+            ("scores=h",),
+            "an output must have the dtype and shape of the input that it is fed back into, or more along one axis",
+        ),
         (("h_n=h", "c_n=c", "x=x"), "a feed must name an output and an input of the model"),
     ):
         done = run(*feeds)

@@ -44,10 +44,40 @@ static int usage(const char *program) {
     return 2;
 }
 
+/* How an output goes into an input: `rows` pieces, the last `bytes` of each `step` bytes of it. */
+typedef struct { size_t rows, bytes, step; } slide;
+
+/* The output is as the input is, or longer along one axis: a cache, of which the last positions go in. 0 where it is not. */
+static int slide_of(const model_tensor *output, const model_tensor *input, slide *found) {
+    const char *given = output->shape, *wanted = input->shape;
+    found->rows = 1;
+    if (!input->bytes || strcmp(output->dtype, input->dtype)) return 0;
+    while (strcmp(given, wanted)) {
+        char *next, *other;
+        const unsigned long long size = strtoull(given, &next, 10), taken = strtoull(wanted, &other, 10);
+        if (next == given || other == wanted || size < taken || (size > taken && strcmp(next, other))) return 0;
+        if (size > taken) break;
+        found->rows *= (size_t)size;
+        given = next + strspn(next, ", ");
+        wanted = other + strspn(other, ", ");
+    }
+    found->bytes = input->bytes / found->rows;
+    found->step = output->bytes / found->rows;
+    return 1;
+}
+
+static void feed_back(const model_tensor *output, const model_tensor *input, const char *from, char *to) {
+    slide by;
+    size_t row;
+    if (!slide_of(output, input, &by)) return;
+    for (row = 0; row < by.rows; row++) memcpy(to + row * by.bytes, from + (row + 1) * by.step - by.bytes, by.bytes);
+}
+
 /* Notes in `feeds`, by input, the output that is fed back into it; -1 stands for none. */
 static int feed(int *feeds, const char *text) {
     const char *mark = strchr(text, '=');
     int output, input;
+    slide by;
     if (!mark) return complain("a feed must be OUTPUT=INPUT");
     for (output = 0; output < MODEL_OUTPUTS; output++) {
         const char *name = model_outputs[output].name;
@@ -56,8 +86,8 @@ static int feed(int *feeds, const char *text) {
     for (input = 0; input < MODEL_INPUTS && strcmp(model_inputs[input].name, mark + 1); input++) {}
     if (output == MODEL_OUTPUTS || input == MODEL_INPUTS) return complain("a feed must name an output and an input of the model");
     if (feeds[input] >= 0) return complain("an input must be fed by one output");
-    if (strcmp(model_outputs[output].dtype, model_inputs[input].dtype) || strcmp(model_outputs[output].shape, model_inputs[input].shape))
-        return complain("an output must have the dtype and shape of the input that it is fed back into");
+    if (!slide_of(&model_outputs[output], &model_inputs[input], &by))
+        return complain("an output must have the dtype and shape of the input that it is fed back into, or more along one axis");
     feeds[input] = output;
     return 0;
 }
@@ -81,7 +111,7 @@ static int next_sample(FILE **files, void **buffers, const int *feeds, unsigned 
         const size_t bytes = model_inputs[i].bytes;
         size_t got;
         if (feeds[i] >= 0 && sample) {
-            memcpy(buffers[i], buffers[MODEL_INPUTS + feeds[i]], bytes);
+            feed_back(&model_outputs[feeds[i]], &model_inputs[i], buffers[MODEL_INPUTS + feeds[i]], buffers[i]);
             continue;
         }
         if (!bytes) {
