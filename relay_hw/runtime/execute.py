@@ -134,7 +134,7 @@ class Executor:
 
     def stepper(self, feeds: Sequence[tuple[str, str]], state: Mapping[str, Any] | None = None) -> Stepper:
         """A runner that keeps states: see `Stepper`. Raises InputError."""
-        return Stepper(self, feeds, state)
+        return Stepper(self.run, self._artifact.manifest, feeds, state)
 
     def thread(self, args: Sequence[Value]) -> Thread | Strands:
         """`main` for one sample, not begun."""

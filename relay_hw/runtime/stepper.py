@@ -1,23 +1,21 @@
 """Runs a model of one step again and again, with its states kept between the steps.
 
-In: an executor, which outputs are which inputs of the next step, the first states. Out: the outputs of each step.
+In: what runs a sample, which outputs are which inputs of the next step, the first states. Out: outputs of each step.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from relay_hw.errors import InputError
 from relay_hw.runtime.feed import check_feeds, first_state, next_state
+from relay_hw.runtime.manifest import Manifest
+from relay_hw.runtime.result import Result
 from relay_hw.support.names import one_of
-
-if TYPE_CHECKING:
-    from relay_hw.runtime.execute import Executor
-    from relay_hw.runtime.result import Result
 
 Array = NDArray[Any]
 
@@ -29,14 +27,16 @@ class Stepper:
     """
 
     def __init__(
-        self, executor: Executor, feeds: Sequence[tuple[str, str]], state: Mapping[str, Any] | None = None
+        self,
+        run: Callable[[Mapping[str, Any], int], Result],
+        rows: Manifest,
+        feeds: Sequence[tuple[str, str]],
+        state: Mapping[str, Any] | None = None,
     ) -> None:
-        """`feeds`: pairs of an output and the input that it is in the next step, as `check_feeds` takes them.
-
-        `state`: first states by input; zeros where there is none. Raises InputError.
+        """`run`: an executor's, of the build with these `rows`; `feeds`: pairs of an output and the input that it is in
+        the next step, as `check_feeds` takes them; `state`: the first ones by input, else zeros. Raises InputError.
         """
-        self._executor = executor
-        self._rows = executor.artifact.manifest
+        self._run, self._rows = run, rows
         self._feeds = check_feeds(feeds, self._rows)
         self._taken = {row.name: row for row in self._rows.inputs if row.name in self._feeds}
         self._state: dict[str, Array] = {}
@@ -63,7 +63,7 @@ class Stepper:
             if name in self._state:
                 raise InputError(f"input {name} must be left to the stepper, which keeps it as a state")
         samples = {name: [value] for name, value in (inputs | self._state).items()}
-        self._result = self._executor.run(samples, 1)
+        self._result = self._run(samples, 1)
         outputs = {row.name: row for row in self._rows.outputs}
         found = {
             name: value[0] if outputs[name].type is not None else value.reshape(outputs[name].shape)
