@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.config import SEMAPHORE_MAX, AccelConfig
 from relay_hw.accel.isa.program import code_place
 from relay_hw.accel.isa.spec import BY_OP, Op
 from relay_hw.tensorize.commands import Key, tensor_key
@@ -16,7 +16,7 @@ from relay_hw.tensorize.emit.dram import Life, Window, plan_window
 from relay_hw.tensorize.emit.emit import Line, emit
 from relay_hw.tensorize.emit.hoist import hoist
 from relay_hw.tensorize.emit.loading import Manner, NoRoomError
-from relay_hw.tensorize.emit.tokens import assign_tokens
+from relay_hw.tensorize.emit.tokens import assign_tokens, most_open
 from relay_hw.tensorize.layout import image_bytes, pack_activation
 from relay_hw.tensorize.schedule.clocks import Flow
 from relay_hw.tensorize.schedule.constants import constant_data, data_key
@@ -64,15 +64,15 @@ def prepare(schedule: Schedule, config: Target) -> Sheet:
 
 
 def write_draft(sheet: Sheet, config: Target, manner: Manner, stay: Stay = ALONE) -> Draft | None:
-    """Instructions of a schedule with tokens, or None when its live buffers do not fit."""
+    """Instructions of a schedule with tokens, or None when its live buffers or open tokens do not fit."""
     window = sheet.window
     try:
         found = emit(sheet.order, window.tensors | window.constants, config, manner, stay)
+        lines = hoist(found.lines, config) if len(sheet.order.steps) <= MOST_STEPS else found.lines
+        instructions = _with_tokens(lines, config, window.end)
+        stays = _with_tokens(found.resident, config, window.end) if found.resident else ()
     except NoRoomError:
         return None
-    lines = hoist(found.lines, config) if len(sheet.order.steps) <= MOST_STEPS else found.lines
-    instructions = _with_tokens(lines, config, window.end)
-    stays = _with_tokens(found.resident, config, window.end) if found.resident else ()
     owners = tuple(line.layer for line in lines) + (lines[-1].layer,)
     place = code_place(window.sections, len(stays))
     return Draft(sheet.schedule, manner, stay, window, instructions, stays, owners, config.launch(instructions, place))
@@ -81,6 +81,8 @@ def write_draft(sheet: Sheet, config: Target, manner: Manner, stay: Stay = ALONE
 def _with_tokens(lines: Sequence[Line], config: AccelConfig, window_bytes: int) -> tuple[Instruction, ...]:
     work = [(unit, line.ranges) for line in lines if (unit := BY_OP[line.op].unit) is not None]
     masks = assign_tokens(work, config, window_bytes)
+    if most_open(masks) + config.queue_depth > SEMAPHORE_MAX:
+        raise NoRoomError("semaphores have no room for tokens whose takers come so late")
     body = tuple(
         (line.op, {**line.values, "wait": mask.wait, "set": mask.set}) for line, mask in zip(lines, masks, strict=True)
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.accel.isa.config import AccelConfig
+from relay_hw.accel.isa.config import SEMAPHORES, AccelConfig
 from relay_hw.accel.isa.ordering import PAIRS
 from relay_hw.accel.isa.spec import Mem, Unit
 from relay_hw.accel.isa.state import depth
@@ -91,6 +91,15 @@ def assign_tokens(
         for touched in ranges:
             memories[touched.space].note(touched, unit, index)
     return [Masks(wait, give) for wait, give in zip(waits, sets, strict=True)]
+
+
+def most_open(masks: Sequence[Masks]) -> int:
+    """The most tokens of a semaphore that are given before, in program order, they are taken."""
+    gives, takes = (np.array([mask.set for mask in masks], np.int64), np.array([mask.wait for mask in masks], np.int64))
+    found = [
+        np.cumsum(gives >> bit & 1) - np.cumsum(takes >> bit & 1) + (takes >> bit & 1) for bit in range(SEMAPHORES)
+    ]
+    return int(max(column.max(initial=0) for column in found))
 
 
 def _memories(config: AccelConfig, window_bytes: int) -> dict[Space, _Memory]:

@@ -21,21 +21,45 @@ from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step, U
 from relay_hw.tensorize.kernel import Image, Origin, ProductKernel, SwapKernel
 from relay_hw.tensorize.layout import Records, pixel_bytes, requantize_records
 from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, scale_commands, transfer
+from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.choose import PAD_LIMIT, chunk_sizes
-from relay_hw.tensorize.tiles.geometry import Source, bank_round, parts, source_of
+from relay_hw.tensorize.tiles.geometry import Source, bank_round, parts, run_cycles, source_of
 from relay_hw.tensorize.tiles.sizes import OutputTile
+from relay_hw.tensorize.tiles.tile_cost import STEP_CYCLES, output_interval
 
 INT8 = (-128, 127)
+# Tiles that take one cycle in so many more are taken for their fewer steps.
+NEARLY = 32
 
 
-def choose_product(kernel: ProductKernel | SwapKernel, config: AccelConfig) -> OutputTile:
-    """`rows` (or columns before they are swapped) and blocks of weights at a time. Raises TensorizeError."""
+def choose_product(kernel: ProductKernel | SwapKernel, config: Target) -> OutputTile:
+    """`rows` (or columns before they are swapped) and blocks of weights at a time: as many blocks as fit; of a product
+    so few rows that its loads, sums, results and stores overlap. Raises TensorizeError.
+    """
     height, width = _extents(kernel, config)
     for blocks in chunk_sizes(width):
-        for rows in chunk_sizes(height):
-            if _fits(kernel, rows, blocks, config):
-                return OutputTile(rows, 1, blocks)
+        fitting = [rows for rows in chunk_sizes(height) if _fits(kernel, rows, blocks, config)]
+        if fitting and isinstance(kernel, ProductKernel):
+            cycles = {rows: _cycles(kernel, rows, blocks, config) for rows in fitting}
+            least = min(cycles.values())
+            return OutputTile(max(rows for rows in fitting if cycles[rows] <= least + least // NEARLY), 1, blocks)
+        if fitting:
+            return OutputTile(fitting[0], 1, blocks)
     raise TensorizeError(f"product must have a tile that fits configuration {config.name}, not {kernel.target}")
+
+
+def _cycles(kernel: ProductKernel, rows: int, blocks: int, config: Target) -> int:
+    """Estimated time of steps of so many rows: of the busiest unit, and what nothing overlaps at both ends."""
+    height, width = _extents(kernel, config)
+    depth, pixel = _depth(kernel, config), pixel_bytes(kernel.left, config)
+    steps = kernel.target.height * -(-height // rows) * -(-width // blocks)
+    weights = blocks * depth * config.block_out * config.granule_bytes // config.bus_bytes
+    load = run_cycles(config, rows * pixel, config.reads)
+    compute = rows * blocks * depth + STEP_CYCLES
+    output = rows * blocks * output_interval(config)
+    store = run_cycles(config, rows * blocks * config.out_bytes, config.writes)
+    loads = load * steps + weights * kernel.target.height * -(-width // blocks)
+    return max(compute * steps, loads, output * steps, store * steps) + weights + load + output + store
 
 
 def _extents(kernel: ProductKernel | SwapKernel, config: AccelConfig) -> tuple[int, int]:

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.tensorize.commands import Key, Step
 from relay_hw.tensorize.schedule.step_work import ByteRange, Work, command_cycles, work_of
+from relay_hw.tensorize.target import Target
 
 # Cycles between the end of one step's work on the output stage and the start of the next one's; COMPUTE needs none.
 _SWITCH = 12
 
 
-def works_of(steps: Sequence[Step], config: AccelConfig) -> list[Work]:
+def works_of(steps: Sequence[Step], config: Target) -> list[Work]:
     """The work of steps in program order; what several steps read is loaded by the first of them."""
     seen: set[Key] = set()
     found: list[Work] = []

@@ -7,11 +7,12 @@ so that a layer starts on the rows that are ready while the one before it still 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.tensorize.commands import Key, Step
-from relay_hw.tensorize.schedule.clocks import Clocks, flow_of, works_of
+from relay_hw.tensorize.schedule.clocks import Clocks, Flow
 from relay_hw.tensorize.schedule.resident import constant_depths
 from relay_hw.tensorize.target import Target
 
@@ -21,30 +22,38 @@ def sequential_order(steps: Sequence[Step]) -> tuple[int, ...]:
     return tuple(range(len(steps)))
 
 
-def interleaved_order(steps: Sequence[Step], config: Target) -> tuple[int, ...]:
-    """List scheduling on estimated times.
-
-    First choice: the deepest layer whose next step finds its input stored one step before it runs, so that the load
-    ahead of it holds up no other load. Otherwise the step that can start first.
+class First(Enum):
+    """Which of the steps that could come next does: the one that can start first; or, before that, one of the deepest
+    layer whose input has arrived when the step before it starts, so that the array goes on while row unit, output stage
+    and bus follow.
     """
-    clocks = Clocks(flow_of(works_of(steps, config)), config.memory.latency)
+
+    EARLIEST = "earliest"
+    DEEPEST = "deepest"
+
+
+def interleaved_order(steps: Sequence[Step], flow: Flow, config: Target, first: First) -> tuple[int, ...]:
+    """List scheduling on estimated times. `flow`: of the steps, layer after layer."""
+    clocks = Clocks(flow, config.memory.latency)
     result: list[int] = []
     for group in layer_groups(steps, config):
         waiting = {layer: [n for n, step in enumerate(steps) if step.layer == layer] for layer in group}
         while any(waiting.values()):
             heads = {layer: numbers[0] for layer, numbers in waiting.items() if numbers}
-            layer = min(heads, key=lambda layer: _rank(clocks, heads[layer], layer))
+            layer = min(heads, key=lambda layer: _rank(clocks, heads[layer], layer, first))
             number = waiting[layer].pop(0)
             clocks.run_step(number)
             result.append(number)
     return tuple(result)
 
 
-def _rank(clocks: Clocks, number: int, layer: int) -> tuple[int, int, int]:
+def _rank(clocks: Clocks, number: int, layer: int, first: First) -> tuple[int, int, int]:
     """Smaller is better; the first number is 2 for steps whose producers are not placed."""
     stored, arrival = clocks.stored(number), clocks.arrival(number)
     if stored is None or arrival is None:
         return (2, 0, layer)
+    if first is First.DEEPEST and arrival <= clocks.started:
+        return (0, -layer, 0)
     return (1, max(clocks.compute, arrival), layer)
 
 

@@ -36,8 +36,9 @@ from relay_hw.tensorize.lower.rows import lower_rows
 from relay_hw.tensorize.lower.select import lower_select
 from relay_hw.tensorize.lower.tile import plan_tile
 from relay_hw.tensorize.match.region import LayerSpec, Region
+from relay_hw.tensorize.schedule.clocks import flow_of, works_of
 from relay_hw.tensorize.schedule.constants import merge_parameters
-from relay_hw.tensorize.schedule.order import interleaved_order, sequential_order
+from relay_hw.tensorize.schedule.order import First, interleaved_order, sequential_order
 from relay_hw.tensorize.schedule.uops import place_uops
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.sizes import (
@@ -109,14 +110,12 @@ def lower_layers(region: Region, tiles: Sequence[Tile], config: Target) -> tuple
 def schedules(
     region: Region, config: Target, choose: Callable[[KernelSpec, Target], Tile] = plan_tile
 ) -> tuple[Schedule, ...]:
-    """Schedules to choose from: layers interleaved, and one after the other. Raises as `choose` does."""
+    """Schedules to choose from: layers interleaved in two ways, and one after the other. Raises as `choose` does."""
     chosen = tuple(choose(layer.kernel, config) for layer in region.layers)
     tiles, steps = plan_steps(region, config, chosen)
-    orders: list[Callable[[], Sequence[int]]] = [
-        lambda: interleaved_order(steps, config),
-        lambda: sequential_order(steps),
-    ]
-    distinct = dict.fromkeys(tuple(order()) for order in orders)
+    flow = flow_of(works_of(steps, config))
+    orders = [*(interleaved_order(steps, flow, config, first) for first in First), sequential_order(steps)]
+    distinct = dict.fromkeys(orders)
     return tuple(Schedule(region, tiles, tuple(steps[number] for number in order)) for order in distinct)
 
 

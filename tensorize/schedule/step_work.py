@@ -5,14 +5,14 @@ In: steps before addresses. Out: `Work`, for ordering steps and loading ahead.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.slots import instruction_slots
 from relay_hw.accel.isa.spec import Dst, Mem, Op
 from relay_hw.tensorize.access import Space, touches
-from relay_hw.tensorize.commands import Command, Key, Step, gather_cycles, image_beats
+from relay_hw.tensorize.commands import Command, Key, Step, dram_granules, gather_cycles, image_beats
+from relay_hw.tensorize.target import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Work:
     row: int = 0
 
 
-def work_of(step: Step, config: AccelConfig) -> Work:
+def work_of(step: Step, config: Target) -> Work:
     """Cycles and tensor ranges of a step; loads of constants are left out."""
     loads = [load for buffer in step.buffers for load in buffer.loads]
     cycles = {op: sum(command_cycles(c, config) for c in step.commands if c.op is op) for op in Op}
@@ -70,10 +70,12 @@ def _chip_results(step: Step) -> tuple[Key, ...]:
     return tuple(dict.fromkeys(into))
 
 
-def command_cycles(command: Command, config: AccelConfig) -> int:
-    """Cycles of a command whose unit never waits."""
+def command_cycles(command: Command, config: Target) -> int:
+    """Cycles of a command whose unit never waits; a load of weights row by row waits for the memory's latency."""
     v = command.values
     match command.op:
+        case Op.LOAD if v["mem"] == Mem.WGT:
+            return max(image_beats(config, v), _short_runs(v, config))
         case Op.LOAD | Op.STORE:
             return image_beats(config, v)
         case Op.GATHER:
@@ -84,13 +86,19 @@ def command_cycles(command: Command, config: AccelConfig) -> int:
             return instruction_slots(config, command.op, v)
 
 
+def _short_runs(values: Mapping[str, int], config: Target) -> int:
+    """Cycles in which the memory answers the bursts of a LOAD, as many at a time as there may be."""
+    bursts = -(-dram_granules(config, values) * config.granule_bytes // (config.burst_beats * config.bus_bytes))
+    return values["y"] * values["x"] * bursts * config.memory.latency // config.reads
+
+
 def _uops(command: Command) -> int:
     if command.uops:
         return len(command.uops)
     return command.refs["uop_end"].offset - command.refs["uop_begin"].offset
 
 
-def _byte_ranges(commands: Sequence[Command], config: AccelConfig) -> tuple[ByteRange, ...]:
+def _byte_ranges(commands: Sequence[Command], config: Target) -> tuple[ByteRange, ...]:
     spans: list[ByteRange] = []
     for command in commands:
         ref = command.refs["dram"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,7 +13,7 @@ from relay_hw.tensorize.commands import Command
 from relay_hw.tensorize.match.region import read_region
 from relay_hw.tensorize.schedule.clocks import Clocks, flow_of
 from relay_hw.tensorize.schedule.constants import ConstantLoad, constant_loads
-from relay_hw.tensorize.schedule.order import interleaved_order, layer_groups
+from relay_hw.tensorize.schedule.order import First, interleaved_order, layer_groups
 from relay_hw.tensorize.schedule.plan import plan_steps
 from relay_hw.tensorize.schedule.prefetch import load_windows, starts_of
 from relay_hw.tensorize.schedule.step_work import ByteRange, Work, work_of
@@ -75,15 +76,16 @@ def region_steps(kit: SimpleNamespace, name: str) -> tuple[list, object]:
     return list(plan_steps(region, config)[1]), config
 
 
-def test_order_keeps_layers_and_dependences(kit: SimpleNamespace) -> None:
+@pytest.mark.parametrize("first", First)
+def test_order_keeps_layers_and_dependences(kit: SimpleNamespace, first: First) -> None:
     for name in ("default", "tiny", "ecp5", "wide"):
         steps, config = region_steps(kit, name)
-        order = interleaved_order(steps, config)
+        flow = flow_of([work_of(step, config) for step in steps])
+        order = interleaved_order(steps, flow, config, first)
         assert sorted(order) == list(range(len(steps)))
         for layer in {step.layer for step in steps}:
             own = [number for number in order if steps[number].layer == layer]
             assert own == sorted(own)
-        flow = flow_of([work_of(step, config) for step in steps])
         place = {number: at for at, number in enumerate(order)}
         for number in order:
             assert all(place[producer] < place[number] for producer in flow.producers[number])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from relay_hw.accel.isa.config import SEMAPHORES
 from relay_hw.accel.isa.spec import Unit
 from relay_hw.tensorize.access import Space
-from relay_hw.tensorize.emit.tokens import Masks, Range, assign_tokens
+from relay_hw.tensorize.emit.tokens import Masks, Range, assign_tokens, most_open
 from tests.targets import target_for
 
 CONFIG = target_for("tiny")
@@ -95,3 +95,16 @@ def test_no_token_says_what_is_known() -> None:
     masks = assign_tokens(program, CONFIG, 4096)
     assert [mask.wait.bit_count() for mask in masks] == [0, 1, 1, 1, 1]
     assert [mask.set.bit_count() for mask in masks] == [1, 1, 2, 0, 0]
+
+
+@given(st.lists(st.builds(Masks, st.integers(0, 7), st.integers(0, 7)), max_size=30))
+def test_open_tokens_are_counted_as_the_checker_does(masks: list[Masks]) -> None:
+    """An instruction's own token is there before it takes one."""
+    most = 0
+    for semaphore in range(3):
+        open_tokens = 0
+        for mask in masks:
+            open_tokens += mask.set >> semaphore & 1
+            most = max(most, open_tokens)
+            open_tokens -= mask.wait >> semaphore & 1
+    assert most_open(masks) == most
