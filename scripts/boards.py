@@ -35,7 +35,7 @@ from scripts.figures import replaced
 ROOT = Path(__file__).resolve().parents[1]
 FACTS, PAGE = ROOT / "docs" / "results" / "boards.json", ROOT / "docs" / "boards.md"
 # The one of the way from a board to its results.
-SHOWN = "bitstream --board ulx3s-85f --config ecp5 --seeds 2 -o out"
+SHOWN = "bitstream --board ulx3s-85f --config ecp5 -o out"
 BITSTREAMS = (
     "bitstream --part lfe5u-25f --config mini -o out",
     "bitstream --part lfe5u-25f --config mini --clock 70 -o out",

@@ -161,7 +161,7 @@ BOARDS: Final = (
         reset_level=1,
         led_pin="user_led",
         high_pins=("wifi_gpio0",),
-        fits=(Fit("ecp5", 80, is_routed=True), Fit("ecp5w4", 60, is_routed=True)),
+        fits=(Fit("ecp5", 75, is_routed=True), Fit("ecp5w4", 60, is_routed=True)),
         link=HostLink.SERIAL,
         baud=3_000_000,
         sdram=_MT48LC16M16,

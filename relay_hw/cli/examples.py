@@ -46,7 +46,7 @@ EXAMPLES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
             f"relay-hw explore {_MODEL} {_CALIBRATION} --axis block_in=8,16 --axis out_lanes=4,8 -o front",
             "relay-hw explore --apply 0 -o front",
         ),
-        "bitstream": ("relay-hw bitstream --board ulx3s-85f --config ecp5 --seeds 2 -o bitstream",),
+        "bitstream": ("relay-hw bitstream --board ulx3s-85f --config ecp5 -o bitstream",),
         "selftest": (
             "relay-hw selftest --device cycle --programs 5",
             "relay-hw selftest --device fpga --port /dev/ttyUSB0 --soc bitstream",

@@ -104,8 +104,8 @@ def test_the_map_survives_its_file(made: Callable[[Board], Soc], tmp_path: Path)
     soc = made(ULX3S).map
     (tmp_path / "soc.json").write_text(soc.to_json())
     assert load_map(tmp_path) == soc
-    # Whole cycles of a bit: 27 for 3 MBaud.
-    assert (soc.memory_bytes, soc.clock_hz, soc.baud) == (1 << 25, 80_000_000, round(80e6 / 27))
+    # Whole cycles of a bit: 25 for 3 MBaud.
+    assert (soc.memory_bytes, soc.clock_hz, soc.baud) == (1 << 25, 75_000_000, 3_000_000)
     assert soc.config_hash == TINY.hash32
 
 

@@ -52,7 +52,10 @@ PLACE = OnBoard("ulx3s-85f", "tiny", 80_000_000, "ulx3s", is_routed=False)
 
 
 def test_a_board_is_a_configuration_a_clock_and_a_memory() -> None:
-    assert on_board("ulx3s-85f") == OnBoard("ulx3s-85f", "ecp5", 80_000_000, "ulx3s", is_routed=True)
+    usual = on_board("ulx3s-85f")
+    assert usual == OnBoard("ulx3s-85f", "ecp5", 75_000_000, usual.memory, is_routed=True)
+    chip = memory_model(usual.memory).sdram
+    assert chip is not None and chip.refresh_every == 585
     slower = on_board("ulx3s-85f", "ecp5w4")
     assert slower.clock_hz == 60_000_000
     chip = memory_model(slower.memory).sdram
