@@ -127,8 +127,12 @@ def unpack_weights(tiles: Int8, shape: Sequence[int], config: AccelConfig) -> In
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Parameter entries of a layer's output blocks: one for each, or a single one, `shared`, where all are alike."""
+    """Parameter entries of a layer's output blocks: one for each, or a single one, `shared`, where all are alike.
 
+    `stage`: the output stage that has them.
+    """
+
+    stage: Requantize
     data: bytes
     entry_bytes: int
     shared: bool
@@ -155,7 +159,7 @@ def requantize_records(stage: Requantize, blocks: int, config: AccelConfig) -> R
     else:
         numbers[:, : real.shape[1]] = real
     data = encode_prm(*numbers, multiplier_bits=config.multiplier_bits).tobytes()
-    return Records(data, config.prm_bytes, shared)
+    return Records(stage, data, config.prm_bytes, shared)
 
 
 def add_record(stage: AddStage, config: AccelConfig) -> bytes:

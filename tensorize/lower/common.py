@@ -206,10 +206,22 @@ def stage_fields(form: Form, stage: Requantize | AddStage | MulStage, dst: Dst =
     }
 
 
+def record_key(number: int, records: Records, blocks: Part) -> Key:
+    """Key of the buffer of records that blocks of layer `number` need."""
+    return ("prm", number, records.first(blocks[0]))
+
+
+def record_buffer(key: Key, records: Records, blocks: Part) -> Buffer:
+    """The records of `blocks`."""
+    data = records.of(*blocks)
+    return Buffer(key, Mem.PRM, len(data) // records.entry_bytes, data=data)
+
+
 def scale_commands(
-    stage: Requantize, records: Records, refs: Mapping[str, Ref], count: int, pixels: Sequence[Axis], dst: Dst = Dst.OUT
+    records: Records, refs: Mapping[str, Ref], count: int, pixels: Sequence[Axis], dst: Dst = Dst.OUT
 ) -> tuple[Command, ...]:
     """REQUANT of `count` blocks of each pixel. `refs`: acc_base, dst_base, prm_base."""
+    stage = records.stage
     refs, fields = {**refs, **table_refs(stage.table)}, stage_fields(Form.SCALE, stage, dst)
     if records.shared:
         return looped(Op.REQUANT, fields, refs, [*pixels, Axis(count, {"acc": 1, "dst": 1})])

@@ -248,7 +248,7 @@ def _output(layer: _Layer, at: _Position, acc: Key, visits: Visits) -> tuple[lis
     to, dst = (Ref(out), Dst.OUT) if kernel.residual is None else (Ref(acc), Dst.ACC)
     refs = {"acc_base": Ref(acc), "dst_base": to, "prm_base": Ref(prm)}
     pixels = Axis(at.pixels, {"acc": blocks, "dst": blocks})
-    commands = list(scale_commands(kernel.requantize, records, refs, blocks, [pixels], dst))
+    commands = list(scale_commands(records, refs, blocks, [pixels], dst))
     if kernel.residual is not None:
         res = layer.key("res", *where)
         buffers.append(_residual(layer, at, res))

@@ -23,6 +23,8 @@ from relay_hw.tensorize.lower.common import (
     Under,
     load_patch,
     looped,
+    record_buffer,
+    record_key,
     scale_commands,
     store_tile,
 )
@@ -148,8 +150,7 @@ def _step(layer: _Layer, at: _At) -> Step:
     buffers.append(Buffer(keys["acc"], Mem.ACC, bank_round(config, entries)))
     commands = list(_gemms(layer, at, keys["inp"], wgt, keys["acc"]))
     if layer.records is not None:
-        data = layer.records.of(*at.blocks)
-        buffers.append(Buffer(_prm(layer, layer.records, at), Mem.PRM, len(data) // config.prm_bytes, data=data))
+        buffers.append(record_buffer(record_key(layer.number, layer.records, at.blocks), layer.records, at.blocks))
     for rows in _pieces(layer, at):
         more, output = _output(layer, at, rows, keys["acc"])
         buffers.append(more)
@@ -288,10 +289,6 @@ def _block_sources(layer: _Layer, pixel: int) -> tuple[int, ...]:
     )
 
 
-def _prm(layer: _Layer, records: Records, at: _At) -> Key:
-    return ("prm", layer.number, records.first(at.blocks[0]))
-
-
 def _pieces(layer: _Layer, at: _At) -> tuple[Part, ...]:
     """(begin, count) of rows whose results leave together."""
     row = at.cols[1] * at.blocks[1]
@@ -302,15 +299,14 @@ def _output(layer: _Layer, at: _At, rows: Part, acc: Key) -> tuple[Buffer, list[
     config, blocks = layer.config, at.blocks[1]
     out: Key = ("out", layer.number, *at.where, rows[0])
     row = at.cols[1] * blocks
-    stage = layer.kernel.requantize
     refs = {"acc_base": Ref(acc, rows[0] * row), "dst_base": Ref(out)}
-    if stage is None or layer.records is None:
+    if layer.records is None:
         fields = {"form": Form.PASS, "dst": Dst.OUT, "clip_lo": INT8[0], "clip_hi": INT8[1]}
         commands = list(looped(Op.REQUANT, fields, refs, [Axis(rows[1] * row, {"acc": 1, "dst": 1})]))
     else:
         pixels = Axis(rows[1] * at.cols[1], {"acc": blocks, "dst": blocks})
-        refs["prm_base"] = Ref(_prm(layer, layer.records, at))
-        commands = list(scale_commands(stage, layer.records, refs, blocks, [pixels]))
+        refs["prm_base"] = Ref(record_key(layer.number, layer.records, at.blocks))
+        commands = list(scale_commands(layer.records, refs, blocks, [pixels]))
     place = (at.rows[0] + rows[0], rows[1])
     commands.append(
         store_tile(config, Outputs(place, at.cols, at.blocks), layer.shape.out_grid, out, layer.tensors[-1])

@@ -12,7 +12,7 @@ from relay_hw.accel.isa.alu import AluOp
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Dst, Form, Mem, Op
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step
-from relay_hw.tensorize.kernel import PoolKernel, PoolKind, Requantize
+from relay_hw.tensorize.kernel import PoolKernel, PoolKind
 from relay_hw.tensorize.layout import Records, requantize_records
 from relay_hw.tensorize.lower.common import (
     LayerId,
@@ -21,6 +21,8 @@ from relay_hw.tensorize.lower.common import (
     Under,
     load_patch,
     looped,
+    record_buffer,
+    record_key,
     scale_commands,
     store_tile,
 )
@@ -71,16 +73,11 @@ def _step(layer: _Layer, rows: Part, cols: Part, blocks: Part) -> Step:
     buffers = [_patch(layer, rows, cols, blocks, acc)]
     commands = _combine(layer, rows, cols, blocks, acc) + _output(layer, rows, cols, blocks, acc, out)
     if layer.records is not None:
-        data = layer.records.of(*blocks)
-        buffers.append(Buffer(_prm(layer, layer.records, blocks), Mem.PRM, len(data) // config.prm_bytes, data=data))
+        buffers.append(record_buffer(record_key(layer.number, layer.records, blocks), layer.records, blocks))
     buffers.append(Buffer(out, Mem.OUT, rows[1] * cols[1] * blocks[1]))
     store = store_tile(config, Outputs(rows, cols, blocks), shape.out_grid, out, layer.tensors[-1])
     label = f"{layer.name} rows {rows[0]} cols {cols[0]} blocks {blocks[0]}"
     return Step(layer.number, label, tuple(buffers), (*commands, store))
-
-
-def _prm(layer: _Layer, records: Records, blocks: Part) -> Key:
-    return ("prm", layer.number, records.first(blocks[0]))
 
 
 def _patch(layer: _Layer, rows: Part, cols: Part, blocks: Part, key: Key) -> Buffer:
@@ -133,10 +130,9 @@ def _output(layer: _Layer, rows: Part, cols: Part, blocks: Part, acc: Key, out: 
         Axis(axis.count, {"acc": axis.steps["src"], "dst": axis.steps["dst"]})
         for axis in _axes(layer, rows, cols, blocks, (cols[1] * count, count))
     ]
-    stage: Requantize | None = layer.kernel.requantize
     refs = {"acc_base": Ref(acc), "dst_base": Ref(out)}
-    if stage is None or layer.records is None:
+    if layer.records is None:
         fields = {"form": Form.PASS, "dst": Dst.OUT, "clip_lo": INT8[0], "clip_hi": INT8[1]}
         return looped(Op.REQUANT, fields, refs, [*axes, Axis(count, {"acc": 1, "dst": 1})])
-    refs["prm_base"] = Ref(_prm(layer, layer.records, blocks))
-    return scale_commands(stage, layer.records, refs, count, axes)
+    refs["prm_base"] = Ref(record_key(layer.number, layer.records, blocks))
+    return scale_commands(layer.records, refs, count, axes)

@@ -20,7 +20,16 @@ from relay_hw.errors import TensorizeError
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step, Uop
 from relay_hw.tensorize.kernel import Image, Origin, ProductKernel, SwapKernel
 from relay_hw.tensorize.layout import Records, pixel_bytes, requantize_records
-from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, scale_commands, transfer
+from relay_hw.tensorize.lower.common import (
+    LayerId,
+    Part,
+    Runs,
+    looped,
+    record_buffer,
+    record_key,
+    scale_commands,
+    transfer,
+)
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.choose import PAD_LIMIT, chunk_sizes
 from relay_hw.tensorize.tiles.geometry import Source, bank_round, parts, run_cycles, source_of
@@ -119,19 +128,18 @@ def _product(
         ("wgt", number, head, blocks[0]),
         ("acc", number, head, rows[0], blocks[0]),
         ("out", number, head, rows[0], blocks[0]),
-        ("prm", number, records.first(blocks[0])),
+        record_key(number, records, blocks),
     )
     left = _lying(kernel.left, kernel.origins[0], config)
     first = left.begin + head * left.row_stride + rows[0] * left.col_stride
     values = transfer(config, Runs(rows[1], 1, pixel_bytes(kernel.left, config), left.col_stride))
     load = Command(Op.LOAD, {"mem": Mem.INP, **values}, {"dram": Ref(tensors[0], first), "sram": Ref(inp)})
     weights = tuple(_weights(kernel, head, blocks, wgt, tensors[1:-1], config))
-    data = records.of(*blocks)
     buffers = (
         Buffer(inp, Mem.INP, rows[1] * depth, loads=(load,)),
         Buffer(wgt, Mem.WGT, blocks[1] * depth, loads=weights),
         Buffer(acc, Mem.ACC, bank_round(config, count)),
-        Buffer(prm, Mem.PRM, len(data) // config.prm_bytes, data=data),
+        record_buffer(prm, records, blocks),
         Buffer(out, Mem.OUT, count),
     )
     commands: list[Command] = []
@@ -141,7 +149,7 @@ def _product(
     commands += _sums(kernel, (acc, inp, wgt), (rows[1], blocks[1]), config)
     pixels = Axis(rows[1], {"acc": blocks[1], "dst": blocks[1]})
     refs = {"acc_base": Ref(acc), "dst_base": Ref(out), "prm_base": Ref(prm)}
-    commands += scale_commands(kernel.requantize, records, refs, blocks[1], [pixels])
+    commands += scale_commands(records, refs, blocks[1], [pixels])
     result = _lying(kernel.target, kernel.place, config)
     begin = result.begin + head * result.row_stride + rows[0] * result.col_stride + blocks[0] * config.out_bytes
     values = transfer(config, Runs(rows[1], 1, blocks[1] * config.out_bytes, result.col_stride))
