@@ -29,7 +29,7 @@ Windowed = tuple[ConstantLoad, int]
 
 
 class NoRoomError(Exception):
-    """Buffers that are live at the same time in this order do not fit; another order may."""
+    """Buffers that are live, or tokens that are open, at the same time in this order do not fit; another order may."""
 
 
 @dataclass(frozen=True, slots=True)

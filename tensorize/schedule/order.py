@@ -12,7 +12,7 @@ from enum import Enum
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.tensorize.commands import Key, Step
-from relay_hw.tensorize.schedule.clocks import Clocks, Flow
+from relay_hw.tensorize.schedule.clocks import Clocks, flow_of, works_of
 from relay_hw.tensorize.schedule.resident import constant_depths
 from relay_hw.tensorize.target import Target
 
@@ -32,11 +32,17 @@ class First(Enum):
     DEEPEST = "deepest"
 
 
-def interleaved_order(steps: Sequence[Step], flow: Flow, config: Target, first: First) -> tuple[int, ...]:
-    """List scheduling on estimated times. `flow`: of the steps, layer after layer."""
-    clocks = Clocks(flow, config.memory.latency)
+def interleaved_orders(steps: Sequence[Step], config: Target) -> list[tuple[int, ...]]:
+    """List scheduling on estimated times, once for each of `First`. `steps`: layer after layer."""
+    flow, groups = flow_of(works_of(steps, config)), layer_groups(steps, config)
+    return [_interleaved(steps, groups, Clocks(flow, config.memory.latency), first) for first in First]
+
+
+def _interleaved(
+    steps: Sequence[Step], groups: Sequence[Sequence[int]], clocks: Clocks, first: First
+) -> tuple[int, ...]:
     result: list[int] = []
-    for group in layer_groups(steps, config):
+    for group in groups:
         waiting = {layer: [n for n, step in enumerate(steps) if step.layer == layer] for layer in group}
         while any(waiting.values()):
             heads = {layer: numbers[0] for layer, numbers in waiting.items() if numbers}

@@ -36,9 +36,8 @@ from relay_hw.tensorize.lower.rows import lower_rows
 from relay_hw.tensorize.lower.select import lower_select
 from relay_hw.tensorize.lower.tile import plan_tile
 from relay_hw.tensorize.match.region import LayerSpec, Region
-from relay_hw.tensorize.schedule.clocks import flow_of, works_of
 from relay_hw.tensorize.schedule.constants import merge_parameters
-from relay_hw.tensorize.schedule.order import First, interleaved_order, sequential_order
+from relay_hw.tensorize.schedule.order import interleaved_orders, sequential_order
 from relay_hw.tensorize.schedule.uops import place_uops
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.sizes import (
@@ -113,9 +112,7 @@ def schedules(
     """Schedules to choose from: layers interleaved in two ways, and one after the other. Raises as `choose` does."""
     chosen = tuple(choose(layer.kernel, config) for layer in region.layers)
     tiles, steps = plan_steps(region, config, chosen)
-    flow = flow_of(works_of(steps, config))
-    orders = [*(interleaved_order(steps, flow, config, first) for first in First), sequential_order(steps)]
-    distinct = dict.fromkeys(orders)
+    distinct = dict.fromkeys([*interleaved_orders(steps, config), sequential_order(steps)])
     return tuple(Schedule(region, tiles, tuple(steps[number] for number in order)) for order in distinct)
 
 

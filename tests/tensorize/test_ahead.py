@@ -13,7 +13,7 @@ from relay_hw.tensorize.commands import Command
 from relay_hw.tensorize.match.region import read_region
 from relay_hw.tensorize.schedule.clocks import Clocks, flow_of
 from relay_hw.tensorize.schedule.constants import ConstantLoad, constant_loads
-from relay_hw.tensorize.schedule.order import First, interleaved_order, layer_groups
+from relay_hw.tensorize.schedule.order import First, interleaved_orders, layer_groups
 from relay_hw.tensorize.schedule.plan import plan_steps
 from relay_hw.tensorize.schedule.prefetch import load_windows, starts_of
 from relay_hw.tensorize.schedule.step_work import ByteRange, Work, work_of
@@ -80,12 +80,12 @@ def region_steps(kit: SimpleNamespace, name: str) -> tuple[list, object]:
 def test_order_keeps_layers_and_dependences(kit: SimpleNamespace, first: First) -> None:
     for name in ("default", "tiny", "ecp5", "wide"):
         steps, config = region_steps(kit, name)
-        flow = flow_of([work_of(step, config) for step in steps])
-        order = interleaved_order(steps, flow, config, first)
+        order = dict(zip(First, interleaved_orders(steps, config), strict=True))[first]
         assert sorted(order) == list(range(len(steps)))
         for layer in {step.layer for step in steps}:
             own = [number for number in order if steps[number].layer == layer]
             assert own == sorted(own)
+        flow = flow_of([work_of(step, config) for step in steps])
         place = {number: at for at, number in enumerate(order)}
         for number in order:
             assert all(place[producer] < place[number] for producer in flow.producers[number])
