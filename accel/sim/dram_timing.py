@@ -121,7 +121,7 @@ def _board(latency: int, sdram: Sdram) -> MemoryModel:
     return MemoryModel(latency, 1, 1, 1, sdram)
 
 
-# Boards by LiteDRAM at their clocks: ULX3S, MT48LC16M16 at 80 MHz; Colorlight i5, EM638325-6H at 50 MHz.
+# Boards by LiteDRAM, each at one clock: ULX3S, MT48LC16M16 at 80 MHz; Colorlight i5, EM638325-6H at 50 MHz.
 MEMORY_MODELS: Mapping[str, MemoryModel] = MappingProxyType(
     {
         "standard": MemoryModel(),

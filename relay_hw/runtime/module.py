@@ -27,6 +27,7 @@ from relay_hw.runtime.explanation import Explanation
 from relay_hw.runtime.folder import new_folder
 from relay_hw.runtime.manifest import TensorInfo
 from relay_hw.runtime.opened import open_session
+from relay_hw.runtime.ports import single_output
 from relay_hw.runtime.profile import profile
 from relay_hw.runtime.result import Result
 from relay_hw.runtime.stepper import Stepper
@@ -116,8 +117,7 @@ class Module:
         if not 0 <= index < len(self.outputs):
             raise InputError(f"output must be in [0, {len(self.outputs)}), not {index}")
         row = self.outputs[index]
-        found = self._result.outputs[row.name]
-        return found[0] if row.type is not None else found.reshape(row.shape)
+        return single_output(row, self._result.outputs[row.name])
 
     @property
     def result(self) -> Result | None:

@@ -44,6 +44,11 @@ def inputs_of(mod: IRModule, calibration: Mapping[str, Any] | None = None) -> tu
     return tuple(rows)
 
 
+def single_output(row: TensorInfo, samples: Any) -> Any:
+    """An output of the only sample: the value, or an array of the output's shape."""
+    return samples[0] if row.type is not None else samples.reshape(row.shape)
+
+
 def look_at(row: TensorInfo, given: Any, limit: int | None = None) -> Seen | None:
     """Statistics of the first `limit` samples of an input; None for one that is not a float tensor."""
     samples = _floats(row, given, limit)

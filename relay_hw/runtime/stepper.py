@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from relay_hw.errors import InputError
 from relay_hw.runtime.feed import check_feeds, first_state, next_state
 from relay_hw.runtime.manifest import Manifest
+from relay_hw.runtime.ports import single_output
 from relay_hw.runtime.result import Result
 from relay_hw.support.names import one_of
 
@@ -65,10 +66,7 @@ class Stepper:
         samples = {name: [value] for name, value in (inputs | self._state).items()}
         self._result = self._run(samples, 1)
         outputs = {row.name: row for row in self._rows.outputs}
-        found = {
-            name: value[0] if outputs[name].type is not None else value.reshape(outputs[name].shape)
-            for name, value in self._result.outputs.items()
-        }
+        found = {name: single_output(outputs[name], value) for name, value in self._result.outputs.items()}
         for name, output in self._feeds.items():
             self._state[name] = next_state(found[output], outputs[output], self._taken[name])
         self.steps += 1

@@ -19,16 +19,15 @@ from relay_hw.ir.expr import Expr, Function, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.op import const, nn
-from relay_hw.runtime.artifact import Artifact, load_artifact
+from relay_hw.runtime.artifact import Artifact
 from relay_hw.runtime.compile import compile_model
-from relay_hw.runtime.deploy import export_c
 from relay_hw.runtime.execute import Executor
 from relay_hw.runtime.feed import check_feeds, read_steps
 from relay_hw.runtime.manifest import Manifest, TensorInfo
 from relay_hw.runtime.module import Module
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.target.accel.devices import close_device, open_device
-from tests.relay_hw.runtime.test_deploy import CC, STRICT, device_command
+from tests.relay_hw.runtime.test_deploy import CC, device_command, export
 
 STEPS = 6
 Captured = pytest.CaptureFixture[str]
@@ -231,11 +230,7 @@ def test_what_a_stepper_refuses(cache: Artifact) -> None:
 
 @pytest.mark.skipif(CC is None, reason="no C compiler on PATH")
 def test_exported_c_slides_caches(cache: Artifact, tmp_path: Path) -> None:
-    folder = tmp_path / "c"
-    export_c(load_artifact(cache.path), folder)
-    assert CC is not None
-    sources = sorted(map(str, folder.glob("*.c")))
-    subprocess.run([CC, "-O1", *STRICT, *sources, "-o", str(folder / "model"), "-lm"], check=True)
+    folder = export(tmp_path, cache.path)
     words().tofile(tmp_path / "x.bin")
     (tmp_path / "none.bin").touch()
     files = [str(tmp_path / f"{name}.bin") for name in ("x", "none", "sum", "present")]
@@ -285,11 +280,7 @@ def test_the_command_line(build: Artifact, tmp_path: Path, capsys: Captured) -> 
 
 @pytest.mark.skipif(CC is None, reason="no C compiler on PATH")
 def test_exported_c_feeds_back(build: Artifact, tmp_path: Path) -> None:
-    folder = tmp_path / "c"
-    export_c(load_artifact(build.path), folder)
-    assert CC is not None
-    sources = sorted(map(str, folder.glob("*.c")))
-    subprocess.run([CC, "-O1", *STRICT, *sources, "-o", str(folder / "model"), "-lm"], check=True)
+    folder = export(tmp_path, build.path)
     first = np.abs(np.random.default_rng(7).normal(size=(3, 16))).astype(np.float32)
     steps().tofile(tmp_path / "x.bin")
     first.tofile(tmp_path / "h.bin")
