@@ -30,6 +30,7 @@ from relay_hw.tensorize.schedule.resident import ALONE, WORTH, Stay, resident_se
 from relay_hw.tensorize.segment import Layer, Port, Segment
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.inputs import fold_inputs, tile_inputs
+from relay_hw.tensorize.tiles.planes import lay_in_planes
 from relay_hw.tensorize.validate.proof import validate
 
 # Cycles between the load of a constant and its use that are tried; only the first for regions of many steps.
@@ -173,7 +174,7 @@ class Plan:
 def plan_region(function: Function, config: Target, name: str) -> Region:
     """The function's layers, with all rewriting done that comes before tiles. Raises TensorizeError."""
     region = fold_inputs(read_region(function, config, name), config)
-    return tile_inputs(read_in_place(join_in_place(region, config), config))
+    return lay_in_planes(tile_inputs(read_in_place(join_in_place(region, config), config)), config)
 
 
 def _plain_drafts(plans: Sequence[Schedule], config: Target, rival: int | None) -> list[Draft]:

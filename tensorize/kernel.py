@@ -107,22 +107,27 @@ class MulStage:
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where the results of one part of a layer lie in a whole `image`: pixels from `first`, every `step`-th, and
-    their channels from `channel` on.
+    their channels from `channel` on. `planes`: one block of channels of all pixels lies behind the other.
     """
 
     image: Image
     first: tuple[int, int]
     step: tuple[int, int]
     channel: int = 0
+    planes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where the pixels of a tensor lie in a larger one, in bytes: the first, and the steps of rows and columns."""
+    """Where the pixels of a tensor lie in a larger one, in bytes: the first, and the steps of rows and columns.
+
+    `block_stride`: from one block of a pixel's channels to the next; 0 where they follow each other.
+    """
 
     begin: int
     row_stride: int
     col_stride: int
+    block_stride: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -294,7 +299,8 @@ class ProductKernel:
 class SwapKernel:
     """For each head a matrix with rows and columns swapped; `identity` is a constant of BLOCK_IN rows.
 
-    Row r of head h begins at byte `begins[h]` + r `row_stride` of the input.
+    Row r of head h begins at byte `begins[h]` + r `row_stride` of the input, its blocks are `block_stride` apart, or
+    follow each other where that is 0. `place`: where the result lies.
     """
 
     source: Image
@@ -302,6 +308,8 @@ class SwapKernel:
     target: Image
     begins: tuple[int, ...]
     row_stride: int
+    block_stride: int = 0
+    place: Origin | None = None
 
     @property
     def macs(self) -> int:

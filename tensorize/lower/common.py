@@ -218,14 +218,16 @@ def record_buffer(key: Key, records: Records, blocks: Part) -> Buffer:
 
 
 def scale_commands(
-    records: Records, refs: Mapping[str, Ref], count: int, pixels: Sequence[Axis], dst: Dst = Dst.OUT
+    records: Records, refs: Mapping[str, Ref], count: int, pixels: Sequence[Axis], dst: Dst = Dst.OUT, step: int = 1
 ) -> tuple[Command, ...]:
-    """REQUANT of `count` blocks of each pixel. `refs`: acc_base, dst_base, prm_base."""
+    """REQUANT of `count` blocks of each pixel. `refs`: acc_base, dst_base, prm_base; `step`: from block to block of
+    the results.
+    """
     stage = records.stage
     refs, fields = {**refs, **table_refs(stage.table)}, stage_fields(Form.SCALE, stage, dst)
     if records.shared:
-        return looped(Op.REQUANT, fields, refs, [*pixels, Axis(count, {"acc": 1, "dst": 1})])
-    return looped(Op.REQUANT, fields, refs, pixels, Axis(count, {"acc": 1, "dst": 1, "prm": 1}))
+        return looped(Op.REQUANT, fields, refs, [*pixels, Axis(count, {"acc": 1, "dst": step})])
+    return looped(Op.REQUANT, fields, refs, pixels, Axis(count, {"acc": 1, "dst": step, "prm": 1}))
 
 
 def pair_commands(
@@ -260,6 +262,17 @@ def store_tile(config: AccelConfig, tile: Outputs, grid: Grid, out: Key, tensor:
     """STORE of a tile of results."""
     values, begin = tile_transfer(config, tile, grid)
     return Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensor, begin), "sram": Ref(out)})
+
+
+def store_planes(config: AccelConfig, tile: Outputs, grid: Grid, out: Key, tensor: Key) -> Iterator[Command]:
+    """STOREs of a tile of results, [line][block][pixel], to planes."""
+    begin = grid.begin + tile.rows[0] * grid.row_stride + tile.cols[0] * grid.col_stride
+    lines, pixels = grid.lines(tile.rows[1], tile.cols[1])
+    values = transfer(config, Runs(tile.blocks[1], 1, pixels * config.out_bytes, grid.block_stride))
+    for line in range(lines):
+        place = Ref(tensor, begin + line * grid.row_stride + tile.blocks[0] * grid.block_stride)
+        sram = Ref(out, line * tile.blocks[1] * pixels)
+        yield Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": place, "sram": sram})
 
 
 def tile_transfer(config: AccelConfig, tile: Outputs, grid: Grid) -> tuple[dict[str, int], int]:

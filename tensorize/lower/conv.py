@@ -25,6 +25,7 @@ from relay_hw.tensorize.lower.common import (
     looped,
     pair_commands,
     scale_commands,
+    store_planes,
     store_tile,
     tile_transfer,
 )
@@ -247,8 +248,12 @@ def _output(layer: _Layer, at: _Position, acc: Key, visits: Visits) -> tuple[lis
     buffers: list[Buffer] = []
     to, dst = (Ref(out), Dst.OUT) if kernel.residual is None else (Ref(acc), Dst.ACC)
     refs = {"acc_base": Ref(acc), "dst_base": to, "prm_base": Ref(prm)}
-    pixels = Axis(at.pixels, {"acc": blocks, "dst": blocks})
-    commands = list(scale_commands(records, refs, blocks, [pixels], dst))
+    grid, step = layer.shape.out_grid, 1
+    pixels = [Axis(at.pixels, {"acc": blocks, "dst": blocks})]
+    if grid.block_stride:
+        lines, step = grid.lines(at.rows[1], at.cols[1])
+        pixels = [Axis(lines, {"acc": step * blocks, "dst": step * blocks}), Axis(step, {"acc": blocks, "dst": 1})]
+    commands = list(scale_commands(records, refs, blocks, pixels, dst, step))
     if kernel.residual is not None:
         res = layer.key("res", *where)
         buffers.append(_residual(layer, at, res))
@@ -257,9 +262,11 @@ def _output(layer: _Layer, at: _Position, acc: Key, visits: Visits) -> tuple[lis
         commands += pair_commands(kernel.residual, Ref(acc), Ref(res), Ref(out), Ref(prm, entries), count)
     buffers.append(Buffer(prm, Mem.PRM, len(data) // config.prm_bytes, data=data))
     buffers.append(Buffer(out, Mem.OUT, at.pixels * blocks))
-    commands.append(
-        store_tile(config, Outputs(at.rows, at.cols, at.group), layer.shape.out_grid, out, layer.named.tensors[-1])
-    )
+    tile, tensor = Outputs(at.rows, at.cols, at.group), layer.named.tensors[-1]
+    if grid.block_stride:
+        commands += store_planes(config, tile, grid, out, tensor)
+    else:
+        commands.append(store_tile(config, tile, grid, out, tensor))
     return buffers, commands
 
 

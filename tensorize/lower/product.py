@@ -22,17 +22,20 @@ from relay_hw.tensorize.kernel import Image, Origin, ProductKernel, SwapKernel
 from relay_hw.tensorize.layout import Records, pixel_bytes, requantize_records
 from relay_hw.tensorize.lower.common import (
     LayerId,
+    Outputs,
     Part,
     Runs,
     looped,
     record_buffer,
     record_key,
     scale_commands,
+    store_planes,
+    store_tile,
     transfer,
 )
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.choose import PAD_LIMIT, chunk_sizes
-from relay_hw.tensorize.tiles.geometry import Source, bank_round, parts, run_cycles, source_of
+from relay_hw.tensorize.tiles.geometry import Grid, Source, bank_round, parts, run_cycles, source_of
 from relay_hw.tensorize.tiles.sizes import OutputTile
 from relay_hw.tensorize.tiles.tile_cost import STEP_CYCLES, output_interval
 
@@ -47,9 +50,9 @@ def choose_product(kernel: ProductKernel | SwapKernel, config: Target) -> Output
     """
     height, width = _extents(kernel, config)
     for blocks in chunk_sizes(width):
-        fitting = [rows for rows in chunk_sizes(height) if _fits(kernel, rows, blocks, config)]
+        fitting = [rows for rows in chunk_sizes(height) if product_fits(kernel, rows, blocks, config)]
         if fitting and isinstance(kernel, ProductKernel):
-            cycles = {rows: _cycles(kernel, rows, blocks, config) for rows in fitting}
+            cycles = {rows: product_cycles(kernel, rows, blocks, config) for rows in fitting}
             least = min(cycles.values())
             return OutputTile(max(rows for rows in fitting if cycles[rows] <= least + least // NEARLY), 1, blocks)
         if fitting:
@@ -57,7 +60,7 @@ def choose_product(kernel: ProductKernel | SwapKernel, config: Target) -> Output
     raise TensorizeError(f"product must have a tile that fits configuration {config.name}, not {kernel.target}")
 
 
-def _cycles(kernel: ProductKernel, rows: int, blocks: int, config: Target) -> int:
+def product_cycles(kernel: ProductKernel, rows: int, blocks: int, config: Target) -> int:
     """Estimated time of steps of so many rows: of the busiest unit, and what nothing overlaps at both ends."""
     height, width = _extents(kernel, config)
     depth, pixel = _depth(kernel, config), pixel_bytes(kernel.left, config)
@@ -79,7 +82,7 @@ def _extents(kernel: ProductKernel | SwapKernel, config: AccelConfig) -> tuple[i
     return -(-kernel.target.width // config.block_in), blocks
 
 
-def _fits(kernel: ProductKernel | SwapKernel, rows: int, blocks: int, config: AccelConfig) -> bool:
+def product_fits(kernel: ProductKernel | SwapKernel, rows: int, blocks: int, config: AccelConfig) -> bool:
     swap = isinstance(kernel, SwapKernel)
     depth = 1 if swap else _depth(kernel, config)
     weights = blocks * (rows if swap else depth)
@@ -132,7 +135,7 @@ def _product(
     )
     left = _lying(kernel.left, kernel.origins[0], config)
     first = left.begin + head * left.row_stride + rows[0] * left.col_stride
-    values = transfer(config, Runs(rows[1], 1, pixel_bytes(kernel.left, config), left.col_stride))
+    values = transfer(config, _left_runs(left, rows[1], config))
     load = Command(Op.LOAD, {"mem": Mem.INP, **values}, {"dram": Ref(tensors[0], first), "sram": Ref(inp)})
     weights = tuple(_weights(kernel, head, blocks, wgt, tensors[1:-1], config))
     buffers = (
@@ -144,7 +147,7 @@ def _product(
     )
     commands: list[Command] = []
     if _ends_inside(kernel, config):
-        masked = _masked(inp, number, kernel.left.channels % config.block_in, rows[1], depth, config)
+        masked = _masked(kernel, inp, number, rows[1], config)
         buffers, commands = (*buffers, *masked[0]), list(masked[1])
     commands += _sums(kernel, (acc, inp, wgt), (rows[1], blocks[1]), config)
     pixels = Axis(rows[1], {"acc": blocks[1], "dst": blocks[1]})
@@ -163,11 +166,12 @@ def _sums(
     """GEMM of whole blocks, and of a last one that is masked. `keys`: acc, inp, wgt; `sizes`: rows, blocks."""
     (acc, inp, wgt), (rows, blocks), depth = keys, sizes, _depth(kernel, config)
     whole = depth - int(_ends_inside(kernel, config))
+    row_step, block_step = _left_steps(kernel, rows, config)
     refs = {"acc_base": Ref(acc), "inp_base": Ref(inp), "wgt_base": Ref(wgt)}
     lead = Axis(blocks, {"acc": 1, "wgt": depth})
     if whole:
-        uops: tuple[Uop, ...] = tuple((0, k, k, int(k == 0)) for k in range(whole))
-        axes = [lead, Axis(rows, {"acc": blocks, "inp": depth})]
+        uops: tuple[Uop, ...] = tuple((0, k * block_step, k, int(k == 0)) for k in range(whole))
+        axes = [lead, Axis(rows, {"acc": blocks, "inp": row_step})]
         yield from looped(Op.GEMM, {"overwrite": 1}, refs, axes, uops=uops)
     if whole < depth:
         refs |= {"inp_base": Ref(("masked", *inp)), "wgt_base": Ref(wgt, whole)}
@@ -175,15 +179,30 @@ def _sums(
         yield from looped(Op.GEMM, {"overwrite": int(not whole)}, refs, axes, uops=((0, 0, 0, 1),))
 
 
+def _left_runs(left: Source, rows: int, config: AccelConfig) -> Runs:
+    """LOAD's way over rows of the left operand: row by row, or block by block where they lie as planes."""
+    if left.block_stride:
+        return Runs(left.pixel_bytes // config.inp_bytes, 1, rows * config.inp_bytes, left.block_stride)
+    return Runs(rows, 1, left.pixel_bytes, left.col_stride)
+
+
+def _left_steps(kernel: ProductKernel, rows: int, config: AccelConfig) -> tuple[int, int]:
+    """Entries of INP from one row of the left operand to the next, and from one block of channels."""
+    origin = kernel.origins[0]
+    return (1, rows) if origin is not None and origin.block_stride else (_depth(kernel, config), 1)
+
+
 def _masked(
-    inp: Key, number: int, real: int, rows: int, depth: int, config: AccelConfig
+    kernel: ProductKernel, inp: Key, number: int, rows: int, config: AccelConfig
 ) -> tuple[tuple[Buffer, ...], tuple[Command, ...]]:
-    """The last entry of each row, zero behind its first `real` channels: buffers and commands."""
+    """The last entry of each row, zero behind its last channel: buffers and commands."""
+    real, last = kernel.left.channels % config.block_in, _depth(kernel, config) - 1
+    row_step, block_step = _left_steps(kernel, rows, config)
     tile = np.diag(np.arange(config.block_in) < real).astype(np.int8)
     mask, acc = Buffer(("mask", number), Mem.WGT, 1, data=tile.tobytes()), ("acc", *inp)
     target = Buffer(("masked", *inp), Mem.INP, rows)
-    refs = {"acc_base": Ref(acc), "inp_base": Ref(inp, depth - 1), "wgt_base": Ref(mask.key)}
-    over = Axis(rows, {"acc": 1, "inp": depth})
+    refs = {"acc_base": Ref(acc), "inp_base": Ref(inp, last * block_step), "wgt_base": Ref(mask.key)}
+    over = Axis(rows, {"acc": 1, "inp": row_step})
     commands = looped(Op.GEMM, {"overwrite": 1}, refs, [over], uops=((0, 0, 0, 1),))
     fields = {"form": Form.PASS, "dst": Dst.INP, "clip_lo": INT8[0], "clip_hi": INT8[1]}
     refs = {"acc_base": Ref(acc), "dst_base": Ref(target.key, scale=config.entry_parts)}
@@ -231,12 +250,14 @@ def _rows_of_tiles(
     real = min(config.block_out, image.width - row)
     begin = lying.begin + head * lying.row_stride + row * lying.col_stride
     depth = -(-image.channels // config.block_in)
-    runs = Runs(depth, real, config.granule_bytes, config.inp_bytes, lying.col_stride)
+    runs = Runs(depth, real, config.granule_bytes, lying.block_stride or config.inp_bytes, lying.col_stride)
     return _tiles(runs, Ref(tensor, begin), wgt, config)
 
 
 def _tiles(runs: Runs, dram: Ref, sram: Ref, config: AccelConfig) -> Command:
     """LOAD of weight tiles, a row of `runs` each; lanes beyond its columns are 0."""
+    if runs.cols == config.block_out:
+        return Command(Op.LOAD, {"mem": Mem.WGT, **transfer(config, runs)}, {"dram": dram, "sram": sram})
     values = {
         "z": runs.run_bytes // config.granule_bytes,
         "y": runs.rows,
@@ -264,13 +285,14 @@ def _swap(layer: LayerId, kernel: SwapKernel, place: tuple[int, Part, Part], con
     wgt, acc, out = ((role, number, head, rows[0], blocks[0]) for role in ("wgt", "acc", "out"))
     first = rows[0] * block
     real = min(rows[1] * block, kernel.target.width - first)
+    block_stride = kernel.block_stride or config.inp_bytes
     loads: list[Command] = []
     for k in range(blocks[1]):
         row = (blocks[0] + k) * lanes
         count = min(lanes, kernel.target.channels - row)
-        begin = kernel.begins[head] + row * kernel.row_stride + first
+        begin = kernel.begins[head] + row * kernel.row_stride + rows[0] * block_stride
         dram, sram = Ref(tensors[0], begin), Ref(wgt, k * rows[1])
-        runs = Runs(rows[1], count, config.granule_bytes, config.inp_bytes, kernel.row_stride)
+        runs = Runs(rows[1], count, config.granule_bytes, block_stride, kernel.row_stride)
         loads.append(_tiles(runs, dram, sram, config))
     identity = Command(
         Op.LOAD,
@@ -293,9 +315,18 @@ def _swap(layer: LayerId, kernel: SwapKernel, place: tuple[int, Part, Part], con
     commands = list(looped(Op.GEMM, {"overwrite": 1}, refs, axes, uops=uops))
     fields = {"form": Form.PASS, "dst": Dst.OUT, "clip_lo": INT8[0], "clip_hi": INT8[1]}
     refs = {"acc_base": Ref(acc), "dst_base": Ref(out)}
-    commands += looped(Op.REQUANT, fields, refs, [Axis(real * blocks[1], {"acc": 1, "dst": 1})])
-    pixel = pixel_bytes(kernel.target, config)
-    begin = (head * kernel.target.width + first) * pixel + blocks[0] * config.out_bytes
-    values = transfer(config, Runs(real, 1, blocks[1] * config.out_bytes, pixel))
-    commands.append(Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": Ref(tensors[-1], begin), "sram": Ref(out)}))
+    grid, tile = _swap_grid(kernel, config), Outputs((head, 1), (first, real), blocks)
+    if grid.block_stride:
+        axes = [Axis(real, {"acc": blocks[1], "dst": 1}), Axis(blocks[1], {"acc": 1, "dst": real})]
+        commands += looped(Op.REQUANT, fields, refs, axes)
+        commands += store_planes(config, tile, grid, out, tensors[-1])
+    else:
+        commands += looped(Op.REQUANT, fields, refs, [Axis(real * blocks[1], {"acc": 1, "dst": 1})])
+        commands.append(store_tile(config, tile, grid, out, tensors[-1]))
     return Step(number, f"{layer.name} head {head} rows {first} blocks {blocks[0]}", buffers, tuple(commands))
+
+
+def _swap_grid(kernel: SwapKernel, config: AccelConfig) -> Grid:
+    """Where the result's rows lie."""
+    lying = _lying(kernel.target, kernel.place, config)
+    return Grid(lying.begin, lying.row_stride, lying.col_stride, lying.block_stride)

@@ -34,9 +34,8 @@ def choose_rows(kernel: RowKernel, config: Target) -> RowTile:
     room = min(config.acc_depth, config.out_depth)
     if entries > room:
         raise TensorizeError(f"a row must fit the {room} entries of configuration {config.name}, not need {entries}")
-    share = min(acc_unit(config), config.out_depth // 2)
-    fitting = [rows for rows in chunk_sizes(total) if rows * entries <= share] or [1]
-    return RowTile(min(fitting, key=lambda rows: (_cycles(kernel, rows, config), -rows)))
+    fitting = [rows for rows in chunk_sizes(total) if rows_fit(kernel, rows, config)] or [1]
+    return RowTile(min(fitting, key=lambda rows: (rows_cycles(kernel, rows, config), -rows)))
 
 
 def _entries(kernel: RowKernel, config: AccelConfig) -> int:
@@ -44,7 +43,12 @@ def _entries(kernel: RowKernel, config: AccelConfig) -> int:
     return pixel_bytes(kernel.source, config) // config.out_bytes
 
 
-def _cycles(kernel: RowKernel, rows: int, config: Target) -> int:
+def rows_fit(kernel: RowKernel, rows: int, config: AccelConfig) -> bool:
+    """Whether so many rows leave room for those of other steps."""
+    return rows * _entries(kernel, config) <= min(acc_unit(config), config.out_depth // 2)
+
+
+def rows_cycles(kernel: RowKernel, rows: int, config: Target) -> int:
     """Estimated time of steps of so many rows."""
     entries, total = _entries(kernel, config), kernel.source.pixels
     steps = -(-total // rows)

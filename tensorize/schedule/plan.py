@@ -25,6 +25,7 @@ from relay_hw.tensorize.kernel import (
     TransposeKernel,
 )
 from relay_hw.tensorize.lower.add import lower_add
+from relay_hw.tensorize.lower.aligned import aligned
 from relay_hw.tensorize.lower.common import LayerId, with_tables
 from relay_hw.tensorize.lower.conv import lower_conv
 from relay_hw.tensorize.lower.depthwise import lower_depthwise
@@ -92,7 +93,7 @@ def plan_steps(
     Raises TensorizeError when a layer fits no tile.
     """
     if tiles is None:
-        tiles = tuple(plan_tile(layer.kernel, config) for layer in region.layers)
+        tiles = aligned(region, tuple(plan_tile(layer.kernel, config) for layer in region.layers), config)
     return tiles, place_uops(lower_layers(region, tiles, config), config)
 
 
@@ -110,7 +111,7 @@ def schedules(
     region: Region, config: Target, choose: Callable[[KernelSpec, Target], Tile] = plan_tile
 ) -> tuple[Schedule, ...]:
     """Schedules to choose from: layers interleaved in two ways, and one after the other. Raises as `choose` does."""
-    chosen = tuple(choose(layer.kernel, config) for layer in region.layers)
+    chosen = aligned(region, tuple(choose(layer.kernel, config) for layer in region.layers), config)
     tiles, steps = plan_steps(region, config, chosen)
     distinct = dict.fromkeys([*interleaved_orders(steps, config), sequential_order(steps)])
     return tuple(Schedule(region, tiles, tuple(steps[number] for number in order)) for order in distinct)

@@ -21,7 +21,8 @@ from relay_hw.tensorize.tiles.operands import WeightForm, operand_starts, weight
 class Source:
     """How LOAD walks the input activation: pixels that the window can meet, and the bytes between them.
 
-    `begin`: bytes before the first pixel.
+    `begin`: bytes before the first pixel; `block_stride`: from one block of channels to the next, where they do not
+    follow each other.
     """
 
     height: int
@@ -30,6 +31,7 @@ class Source:
     row_stride: int
     col_stride: int
     begin: int = 0
+    block_stride: int = 0
 
     @property
     def dense_rows(self) -> bool:
@@ -39,11 +41,19 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Where the pixels of a layer's result lie: bytes of the first, and from one row and column to the next."""
+    """Where the pixels of a layer's result lie: bytes of the first, and from one row and column to the next.
+
+    `block_stride`: from one block of channels to the next, where they do not follow each other.
+    """
 
     begin: int
     row_stride: int
     col_stride: int
+    block_stride: int = 0
+
+    def lines(self, rows: int, cols: int) -> tuple[int, int]:
+        """Lines of consecutive pixels in a tile, and pixels of each."""
+        return (1, rows * cols) if rows == 1 or self.row_stride == cols * self.col_stride else (rows, cols)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,17 +207,23 @@ def source_of(image: Image, pixel: int, origin: Origin | None) -> Source:
     """The pixels of `image`, `pixel` bytes each: in the order of rows, or as a part of another image."""
     if origin is None:
         origin = Origin(0, image.width * pixel, pixel)
-    return Source(image.height, image.width, pixel, origin.row_stride, origin.col_stride, origin.begin)
+    return Source(
+        image.height, image.width, pixel, origin.row_stride, origin.col_stride, origin.begin, origin.block_stride
+    )
 
 
 def grid_of(target: Image, place: Place | None, config: AccelConfig) -> Grid:
     """Where the pixels of `target` lie: in the order of rows, or as a part of another image."""
     if place is None:
         place = Place(target, (0, 0), (1, 1))
-    pixel = pixel_bytes(place.image, config)
+    pixel, plane = pixel_bytes(place.image, config), 0
+    begin = place.channel
+    if place.planes:
+        pixel, plane = config.out_bytes, place.image.pixels * config.out_bytes
+        begin = place.channel // config.block_out * plane
     row = place.image.width * pixel
-    begin = place.first[0] * row + place.first[1] * pixel + place.channel
-    return Grid(begin, place.step[0] * row, place.step[1] * pixel)
+    begin += place.first[0] * row + place.first[1] * pixel
+    return Grid(begin, place.step[0] * row, place.step[1] * pixel, plane)
 
 
 def skip_unread(source: Source, window: Window, target: Image, config: Target) -> tuple[Source, Window]:
