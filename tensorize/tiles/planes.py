@@ -82,14 +82,16 @@ def _read(kernel: KernelSpec, operand: int, whole: Image, config: AccelConfig) -
     """The kernel with this operand in planes of `whole`; None where it cannot read them."""
     match kernel:
         case ProductKernel(left=left, origins=(own, right)) if operand == 0:
-            moved = _moved(own, left, whole, config)
+            moved = origin_in_planes(own, left, whole, config)
             return None if moved is None else replace(kernel, origins=(moved, right))
         case ProductKernel(right=right, origins=(left, own), tiled=False) if operand == 1:
-            moved = _moved(own, right, whole, config)
+            moved = origin_in_planes(own, right, whole, config)
             return None if moved is None else replace(kernel, origins=(left, moved))
         case SwapKernel(target=target) if operand == 0:
             rows = Image(1, target.channels, target.width)
-            origins = [_moved(Origin(begin, 0, kernel.row_stride), rows, whole, config) for begin in kernel.begins]
+            origins = [
+                origin_in_planes(Origin(begin, 0, kernel.row_stride), rows, whole, config) for begin in kernel.begins
+            ]
             found = [origin for origin in origins if origin is not None]
             if len(found) < len(origins):
                 return None
@@ -99,7 +101,7 @@ def _read(kernel: KernelSpec, operand: int, whole: Image, config: AccelConfig) -
             return None
 
 
-def _moved(origin: Origin | None, part: Image, whole: Image, config: AccelConfig) -> Origin | None:
+def origin_in_planes(origin: Origin | None, part: Image, whole: Image, config: AccelConfig) -> Origin | None:
     """Where pixels of `part` lie in planes of `whole`; None where blocks of theirs begin inside of its blocks."""
     pixel, block = pixel_bytes(whole, config), config.out_bytes
     own = Origin(0, part.width * pixel, pixel) if origin is None else origin

@@ -16,7 +16,7 @@ from relay_hw.tensorize.compile import plan_region
 from relay_hw.tensorize.kernel import ConvKernel, Image, Origin, Place, ProductKernel, SwapKernel
 from relay_hw.tensorize.match.region import Region
 from relay_hw.tensorize.schedule.plan import plan_steps
-from relay_hw.tensorize.tiles.planes import _moved
+from relay_hw.tensorize.tiles.planes import origin_in_planes
 from tests.targets import target_for
 
 CONFIGS = ("default", "wide", "ecp5x2")
@@ -148,7 +148,7 @@ def test_every_block_is_found(height: int, width: int, blocks: int, data: st.Dat
     count = data.draw(st.integers(1, blocks))
     part = Image(1, height * width, count * 16)
     first = data.draw(st.integers(0, blocks - count))
-    moved = _moved(Origin(first * 16, 0, blocks * 16), part, whole, config)
+    moved = origin_in_planes(Origin(first * 16, 0, blocks * 16), part, whole, config)
     assert moved is not None
     for pixel in range(height * width):
         for block in range(count):
