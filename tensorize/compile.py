@@ -21,7 +21,7 @@ from relay_hw.tensorize.commands import gather_beats, tensor_key
 from relay_hw.tensorize.emit.check import check_program
 from relay_hw.tensorize.emit.draft import Draft, prepare, write_draft
 from relay_hw.tensorize.emit.loading import Manner
-from relay_hw.tensorize.match.join import join_in_place, read_in_place
+from relay_hw.tensorize.match.join import join_in_place, read_in_place, store_heads
 from relay_hw.tensorize.match.region import Region, read_region
 from relay_hw.tensorize.refine import Refiner
 from relay_hw.tensorize.schedule.on_chip_schedules import OnChipGroup, on_chip_groups
@@ -174,7 +174,8 @@ class Plan:
 def plan_region(function: Function, config: Target, name: str) -> Region:
     """The function's layers, with all rewriting done that comes before tiles. Raises TensorizeError."""
     region = fold_inputs(read_region(function, config, name), config)
-    return lay_in_planes(tile_inputs(read_in_place(join_in_place(region, config), config)), config)
+    region = store_heads(read_in_place(join_in_place(region, config), config), config)
+    return lay_in_planes(tile_inputs(region), config)
 
 
 def _plain_drafts(plans: Sequence[Schedule], config: Target, rival: int | None) -> list[Draft]:
@@ -184,7 +185,9 @@ def _plain_drafts(plans: Sequence[Schedule], config: Target, rival: int | None) 
     for plan in plans:
         sheet = prepare(plan, config)
         for margin in margins:
-            draft = write_draft(sheet, config, Manner(margin))
+            # Loads ahead that leave no room for sums or computed weights give way only where the program would not fit.
+            manners = (Manner(margin), Manner(margin, careful=True))
+            draft = next(filter(None, (write_draft(sheet, config, manner) for manner in manners)), None)
             drafts += [draft] if draft else []
             if draft and rival is not None and draft.cycles - draft.cycles // MARGIN_GAIN > rival:
                 break

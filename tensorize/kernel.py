@@ -107,14 +107,15 @@ class MulStage:
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where the results of one part of a layer lie in a whole `image`: pixels from `first`, every `step`-th, and
-    their channels from `channel` on. `planes`: one block of channels of all pixels lies behind the other.
+    their channels from `channel` on. `plane_blocks`: blocks of channels in a plane; the planes, each with all pixels,
+    lie behind each other. 0: all channels of a pixel lie together.
     """
 
     image: Image
     first: tuple[int, int]
     step: tuple[int, int]
     channel: int = 0
-    planes: bool = False
+    plane_blocks: int = 0
 
 
 @dataclass(frozen=True, slots=True)

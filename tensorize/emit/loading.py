@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.accel.isa.state import depth, element_bytes
-from relay_hw.tensorize.commands import Buffer, Command, Key
+from relay_hw.tensorize.commands import Buffer, Command, Key, Step
 from relay_hw.tensorize.emit.scratchpad import Scratchpad, Slots
 from relay_hw.tensorize.schedule.clocks import Clocks
 from relay_hw.tensorize.schedule.constants import ConstantLoad
@@ -38,11 +38,12 @@ class Manner:
 
     `margin`: cycles between the load of a constant and its use, where the bus allows; None writes every load right
     before its step, which needs the least room. `dense`: buffers of INP live long, so that room matters more than its
-    age.
+    age. `careful`: what is loaded ahead leaves room for what the steps before it compute.
     """
 
     margin: int | None
     dense: bool = False
+    careful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,8 @@ class Loader:
         self._last_use = {buffer.key: at for at, step in enumerate(order.steps) for buffer in step.buffers}
         self._sizes = {buffer.key: buffer.entries for step in order.steps for buffer in step.buffers}
         self._pads = {mem: _scratchpad(config, mem, manner.dense) for mem in Mem}
+        self._careful = manner.careful
+        self._computed = [_computed(step, Mem.WGT) for step in order.steps]
         self._places: dict[Key, int] = {}
         self._loaded: set[Key] = set()
         self._written: list[Written] = []
@@ -193,6 +196,8 @@ class Loader:
     def _prefetch(self, at: int) -> bool:
         """Activations of step `at`; False when there is no room yet."""
         step, before = self._steps[at], len(self._written)
+        if self._careful and not self._leaves_sums(at):
+            return False
         rooms = [self._fetch(buffer, step.layer) for buffer in step.buffers if buffer.loads]
         if None in rooms:
             return False
@@ -217,6 +222,8 @@ class Loader:
         return room
 
     def _load_constant(self, load: ConstantLoad) -> bool:
+        if load.key not in self._places and not self._leaves_room(load):
+            return False
         room = self._place(load.key, load.mem, self._sizes[load.key])
         if room is None:
             return False
@@ -224,6 +231,22 @@ class Loader:
         self._flying.append(self._clocks.load + self._latency)
         self._write(load.command, load.layer)
         return True
+
+    def _leaves_room(self, load: ConstantLoad) -> bool:
+        """Whether steps up to the one that needs a constant still find room for weights that are computed."""
+        if not self._careful or load.mem is not Mem.WGT or load.deadline <= self._at:
+            return True
+        computed = max(self._computed[self._at : load.deadline + 1])
+        return not computed or self._pads[Mem.WGT].free_entries >= self._sizes[load.key] + computed
+
+    def _leaves_sums(self, at: int) -> bool:
+        """Whether steps in front of step `at` find room for their sums beside what is loaded for it into ACC."""
+        own = sum(b.entries for b in self._steps[at].buffers if b.mem is Mem.ACC and b.key not in self._places)
+        before = [
+            sum(b.entries for b in step.buffers if b.mem is Mem.ACC and b.key not in self._places)
+            for step in self._steps[self._at + 1 : at]
+        ]
+        return not own or self._pads[Mem.ACC].free_entries >= own + max(before, default=0)
 
     def _place(self, key: Key, mem: Mem, entries: int) -> int | None:
         """When the buffer's place is free, 0 where it has one already; None when there is no room."""
@@ -235,6 +258,11 @@ class Loader:
         self._places[key] = place.begin
         computed, stored = self._finished[place.age] if place.age >= 0 else (0, 0)
         return computed if mem in (Mem.INP, Mem.WGT, Mem.UOP) else stored
+
+
+def _computed(step: Step, mem: Mem) -> int:
+    """Entries of one memory that the step needs for what other steps compute."""
+    return sum(buffer.entries for buffer in step.buffers if buffer.mem is mem and buffer.data is None)
 
 
 def _scratchpad(config: AccelConfig, mem: Mem, dense: bool) -> Scratchpad:

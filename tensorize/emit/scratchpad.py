@@ -76,6 +76,11 @@ class Scratchpad:
             self._take(key, gap[1], gap[1] + size, gap[2])
         return None if gap is None else gap[1]
 
+    @property
+    def free_entries(self) -> int:
+        """Entries that no live buffer takes."""
+        return sum(room.end - room.begin for room in self._rooms if room.freed is not None)
+
     def free(self, key: Key, now: int) -> None:
         """Free `key`, which no step after `now` needs."""
         for room in self._live.pop(key, ()):

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
+from itertools import groupby, product
 from types import MappingProxyType
 from typing import Final
 
@@ -265,14 +266,26 @@ def store_tile(config: AccelConfig, tile: Outputs, grid: Grid, out: Key, tensor:
 
 
 def store_planes(config: AccelConfig, tile: Outputs, grid: Grid, out: Key, tensor: Key) -> Iterator[Command]:
-    """STOREs of a tile of results, [line][block][pixel], to planes."""
-    begin = grid.begin + tile.rows[0] * grid.row_stride + tile.cols[0] * grid.col_stride
+    """STOREs of a tile of results, [line][piece of a plane][pixel][block], to planes."""
     lines, pixels = grid.lines(tile.rows[1], tile.cols[1])
-    values = transfer(config, Runs(tile.blocks[1], 1, pixels * config.out_bytes, grid.block_stride))
-    for line in range(lines):
-        place = Ref(tensor, begin + line * grid.row_stride + tile.blocks[0] * grid.block_stride)
-        sram = Ref(out, line * tile.blocks[1] * pixels)
-        yield Command(Op.STORE, {"mem": Mem.OUT, **values}, {"dram": place, "sram": sram})
+    begin = grid.begin + tile.rows[0] * grid.row_stride + tile.cols[0] * grid.col_stride
+    for line, (first, count) in product(range(lines), _runs_of_planes(tile.blocks, grid)):
+        if count % grid.plane_blocks:
+            runs = Runs(1, pixels, count * config.out_bytes, 0, grid.col_stride)
+        else:
+            runs = Runs(count // grid.plane_blocks, 1, pixels * grid.col_stride, grid.plane_stride)
+        plane, block = divmod(first, grid.plane_blocks)
+        place = begin + line * grid.row_stride + plane * grid.plane_stride + block * config.out_bytes
+        sram = Ref(out, (line * tile.blocks[1] + first - tile.blocks[0]) * pixels)
+        yield Command(Op.STORE, {"mem": Mem.OUT, **transfer(config, runs)}, {"dram": Ref(tensor, place), "sram": sram})
+
+
+def _runs_of_planes(blocks: Part, grid: Grid) -> Iterator[Part]:
+    """Blocks of a tile that one STORE brings to their planes: a part of a plane, or several whole ones."""
+    pieces = grid.pieces(*blocks)
+    for whole, same in groupby(pieces, key=lambda piece: piece[1] == grid.plane_blocks):
+        found = list(same)
+        yield from [(found[0][0], sum(count for _, count in found))] if whole else found
 
 
 def tile_transfer(config: AccelConfig, tile: Outputs, grid: Grid) -> tuple[dict[str, int], int]:

@@ -248,12 +248,7 @@ def _output(layer: _Layer, at: _Position, acc: Key, visits: Visits) -> tuple[lis
     buffers: list[Buffer] = []
     to, dst = (Ref(out), Dst.OUT) if kernel.residual is None else (Ref(acc), Dst.ACC)
     refs = {"acc_base": Ref(acc), "dst_base": to, "prm_base": Ref(prm)}
-    grid, step = layer.shape.out_grid, 1
-    pixels = [Axis(at.pixels, {"acc": blocks, "dst": blocks})]
-    if grid.block_stride:
-        lines, step = grid.lines(at.rows[1], at.cols[1])
-        pixels = [Axis(lines, {"acc": step * blocks, "dst": step * blocks}), Axis(step, {"acc": blocks, "dst": 1})]
-    commands = list(scale_commands(records, refs, blocks, pixels, dst, step))
+    commands = list(_scaled(layer, at, refs, dst))
     if kernel.residual is not None:
         res = layer.key("res", *where)
         buffers.append(_residual(layer, at, res))
@@ -262,12 +257,32 @@ def _output(layer: _Layer, at: _Position, acc: Key, visits: Visits) -> tuple[lis
         commands += pair_commands(kernel.residual, Ref(acc), Ref(res), Ref(out), Ref(prm, entries), count)
     buffers.append(Buffer(prm, Mem.PRM, len(data) // config.prm_bytes, data=data))
     buffers.append(Buffer(out, Mem.OUT, at.pixels * blocks))
-    tile, tensor = Outputs(at.rows, at.cols, at.group), layer.named.tensors[-1]
-    if grid.block_stride:
+    tile, grid, tensor = Outputs(at.rows, at.cols, at.group), layer.shape.out_grid, layer.named.tensors[-1]
+    if grid.plane_blocks:
         commands += store_planes(config, tile, grid, out, tensor)
     else:
         commands.append(store_tile(config, tile, grid, out, tensor))
     return buffers, commands
+
+
+def _scaled(layer: _Layer, at: _Position, refs: dict[str, Ref], dst: Dst) -> Iterator[Command]:
+    """REQUANT of a group to [row][column][block], or to [line][piece of a plane][pixel][block]."""
+    grid, records, blocks = layer.shape.out_grid, layer.records, at.group[1]
+    if not grid.plane_blocks:
+        yield from scale_commands(records, refs, blocks, [Axis(at.pixels, {"acc": blocks, "dst": blocks})], dst)
+        return
+    lines, pixels = grid.lines(at.rows[1], at.cols[1])
+    over = Axis(lines, {"acc": pixels * blocks, "dst": pixels * blocks})
+    if grid.plane_blocks == 1:
+        axes = [over, Axis(pixels, {"acc": blocks, "dst": 1})]
+        yield from scale_commands(records, refs, blocks, axes, dst, pixels)
+        return
+    for first, count in grid.pieces(*at.group):
+        skipped = first - at.group[0]
+        steps = {"acc_base": skipped, "dst_base": skipped * pixels, "prm_base": 0 if records.shared else skipped}
+        moved = {name: replace(ref, offset=ref.offset + steps[name]) for name, ref in refs.items()}
+        axes = [over, Axis(pixels, {"acc": blocks, "dst": count})]
+        yield from scale_commands(records, moved, count, axes, dst)
 
 
 def _residual(layer: _Layer, at: _Position, key: Key) -> Buffer:

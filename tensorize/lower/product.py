@@ -316,7 +316,7 @@ def _swap(layer: LayerId, kernel: SwapKernel, place: tuple[int, Part, Part], con
     fields = {"form": Form.PASS, "dst": Dst.OUT, "clip_lo": INT8[0], "clip_hi": INT8[1]}
     refs = {"acc_base": Ref(acc), "dst_base": Ref(out)}
     grid, tile = _swap_grid(kernel, config), Outputs((head, 1), (first, real), blocks)
-    if grid.block_stride:
+    if grid.plane_blocks:
         axes = [Axis(real, {"acc": blocks[1], "dst": 1}), Axis(blocks[1], {"acc": 1, "dst": real})]
         commands += looped(Op.REQUANT, fields, refs, axes)
         commands += store_planes(config, tile, grid, out, tensors[-1])
@@ -329,4 +329,4 @@ def _swap(layer: LayerId, kernel: SwapKernel, place: tuple[int, Part, Part], con
 def _swap_grid(kernel: SwapKernel, config: AccelConfig) -> Grid:
     """Where the result's rows lie."""
     lying = _lying(kernel.target, kernel.place, config)
-    return Grid(lying.begin, lying.row_stride, lying.col_stride, lying.block_stride)
+    return Grid(lying.begin, lying.row_stride, lying.col_stride, int(lying.block_stride > 0), lying.block_stride)

@@ -43,6 +43,24 @@ def read_in_place(region: Region, config: AccelConfig) -> Region:
     return region
 
 
+def store_heads(region: Region, config: AccelConfig) -> Region:
+    """Leave out every copy that splits the channels of one convolution, which nothing else reads, into heads."""
+    for number, layer in enumerate(region.layers):
+        if isinstance(layer.kernel, MoveKernel) and layer.kernel.only_moves:
+            heads = _split_heads(region, layer, config)
+            region = region if heads is None else _stored(region, number, *heads)
+    return region
+
+
+def _stored(region: Region, number: int, producer: int, kernel: KernelSpec) -> Region:
+    """The region where layer `producer`, with another kernel, makes the result of copies `number`."""
+    layers, joined = list(region.layers), region.layers[number]
+    assert isinstance(joined.kernel, MoveKernel)
+    layers[producer] = replace(layers[producer], kernel=kernel, output=joined.output)
+    layers[number] = replace(joined, kernel=replace(joined.kernel, sources=(), moves=()), inputs=())
+    return replace(region, layers=tuple(layers))
+
+
 def _read(region: Region, number: int, config: AccelConfig) -> Region:
     copied = region.layers[number]
     kernel = copied.kernel
@@ -90,9 +108,7 @@ def _join(region: Region, number: int, config: AccelConfig) -> Region:
     layers = list(region.layers)
     heads = _join_heads(region, joined, config)
     if heads is not None:
-        layers[heads[0]] = replace(layers[heads[0]], kernel=heads[1], output=joined.output)
-        layers[number] = replace(joined, kernel=replace(kernel, sources=(), moves=()), inputs=())
-        return replace(region, layers=tuple(layers))
+        return _stored(region, number, *heads)
     kept: list[Move] = []
     for move in kernel.moves:
         source = joined.inputs[move.source]
@@ -117,6 +133,39 @@ def _join(region: Region, number: int, config: AccelConfig) -> Region:
         inputs=tuple(joined.inputs[source] for source in used),
     )
     return replace(region, layers=tuple(layers))
+
+
+def _split_heads(region: Region, joined: LayerSpec, config: AccelConfig) -> tuple[int, ConvKernel] | None:
+    """The convolution whose channels the copies split into heads, with planes for them, and its number."""
+    kernel = joined.kernel
+    assert isinstance(kernel, MoveKernel)
+    producer = _producer(region, joined, joined.inputs[0]) if len(kernel.sources) == 1 else None
+    conv = None if producer is None else region.layers[producer].kernel
+    if producer is None or not isinstance(conv, ConvKernel) or conv.groups > 1 or conv.place or conv.residual:
+        return None
+    source, block = kernel.sources[0], config.out_bytes
+    pixel, head = pixel_bytes(source, config), pixel_bytes(kernel.target, config)
+    if block != config.channel_align or pixel % head:
+        return None
+    pixels, planes, blocks = np.indices((source.pixels, pixel // head, head // block), np.int64)
+    begins = pixels * pixel + planes * head + blocks * block
+    wanted = planes * source.pixels * head + pixels * head + blocks * block
+    found = _block_places(kernel, pixel * source.pixels // block, config)
+    if not (found[begins // block] == wanted).all():
+        return None
+    return producer, replace(conv, place=Place(source, (0, 0), (1, 1), plane_blocks=head // block))
+
+
+def _block_places(kernel: MoveKernel, count: int, config: AccelConfig) -> NDArray[np.int64]:
+    """Where each of `count` blocks of channels of the only source comes to lie in the target; -1 where it does not."""
+    block, whole = config.channel_align, pixel_bytes(kernel.target, config)
+    places = np.full(count, -1, np.int64)
+    for move in kernel.moves:
+        rows, cols, blocks = np.indices(move.size, np.int64)
+        begins = move.begin + rows * move.row_stride + cols * move.col_stride + blocks * block
+        y, x = move.first[0] + rows * move.step[0], move.first[1] + cols * move.step[1]
+        places[begins // block] = (y * kernel.target.width + x) * whole + (move.block + blocks) * block
+    return places
 
 
 def _join_heads(region: Region, joined: LayerSpec, config: AccelConfig) -> tuple[int, ProductKernel] | None:

@@ -15,6 +15,7 @@ from relay_hw.tensorize.kernel import ConvKernel, KernelSpec, PoolKernel
 from relay_hw.tensorize.layout import image_bytes
 from relay_hw.tensorize.match.region import Region
 from relay_hw.tensorize.schedule.clocks import Clocks, flow_of
+from relay_hw.tensorize.schedule.live import Live
 from relay_hw.tensorize.schedule.on_chip import Patch, forward_on_chip, patches
 from relay_hw.tensorize.schedule.order import layer_groups
 from relay_hw.tensorize.schedule.plan import Schedule, lower_layers
@@ -178,7 +179,7 @@ def depth_order(steps: Sequence[Step], config: Target, patience: int = 0) -> tup
     for which the array may wait for a deeper layer.
     """
     clocks = Clocks(flow_of([work_of(step, config) for step in steps]), config.memory.latency)
-    live = _Live(steps, config)
+    live = Live(steps, Mem.INP, config.inp_depth)
     result: list[int] = []
     for group in layer_groups(steps, config):
         waiting = {layer: [n for n, step in enumerate(steps) if step.layer == layer] for layer in group}
@@ -192,37 +193,9 @@ def depth_order(steps: Sequence[Step], config: Target, patience: int = 0) -> tup
     return tuple(result)
 
 
-def _rank(clocks: Clocks, live: _Live, number: int, layer: int, patience: int) -> tuple[int, int, int]:
+def _rank(clocks: Clocks, live: Live, number: int, layer: int, patience: int) -> tuple[int, int, int]:
     """Smaller is better."""
     arrival = clocks.arrival(number)
     if arrival is None:
         return (3, 0, -layer)
     return (1 if live.fits(number) else 2, max(clocks.compute + patience, arrival), -layer)
-
-
-class _Live:
-    """Entries of INP that are taken while steps are placed."""
-
-    def __init__(self, steps: Sequence[Step], config: AccelConfig) -> None:
-        self._buffers = [{b.key: b.entries for b in step.buffers if b.mem is Mem.INP} for step in steps]
-        self._uses: dict[Key, int] = {}
-        for own in self._buffers:
-            for key in own:
-                self._uses[key] = self._uses.get(key, 0) + 1
-        self._left = dict(self._uses)
-        self._free = config.inp_depth
-
-    def fits(self, number: int) -> bool:
-        """True where the buffers that the step is the first to use have room."""
-        return self._new(number) <= self._free
-
-    def _new(self, number: int) -> int:
-        return sum(size for key, size in self._buffers[number].items() if self._left[key] == self._uses[key])
-
-    def place(self, number: int) -> None:
-        """The step comes next."""
-        self._free -= self._new(number)
-        for key, size in self._buffers[number].items():
-            self._left[key] -= 1
-            if not self._left[key]:
-                self._free += size

@@ -13,6 +13,7 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.tensorize.commands import Key, Step
 from relay_hw.tensorize.schedule.clocks import Clocks, flow_of, works_of
+from relay_hw.tensorize.schedule.live import Live
 from relay_hw.tensorize.schedule.resident import constant_depths
 from relay_hw.tensorize.target import Target
 
@@ -34,29 +35,33 @@ class First(Enum):
 
 def interleaved_orders(steps: Sequence[Step], config: Target) -> list[tuple[int, ...]]:
     """List scheduling on estimated times, once for each of `First`. `steps`: layer after layer."""
-    flow, groups = flow_of(works_of(steps, config)), layer_groups(steps, config)
-    return [_interleaved(steps, groups, Clocks(flow, config.memory.latency), first) for first in First]
+    flow = flow_of(works_of(steps, config))
+    return [_interleaved(steps, config, Clocks(flow, config.memory.latency), first) for first in First]
 
 
-def _interleaved(
-    steps: Sequence[Step], groups: Sequence[Sequence[int]], clocks: Clocks, first: First
-) -> tuple[int, ...]:
+def _interleaved(steps: Sequence[Step], config: Target, clocks: Clocks, first: First) -> tuple[int, ...]:
+    live = Live(steps, Mem.ACC, config.acc_depth)
     result: list[int] = []
-    for group in groups:
+    for group in layer_groups(steps, config):
         waiting = {layer: [n for n, step in enumerate(steps) if step.layer == layer] for layer in group}
         while any(waiting.values()):
             heads = {layer: numbers[0] for layer, numbers in waiting.items() if numbers}
-            layer = min(heads, key=lambda layer: _rank(clocks, heads[layer], layer, first))
+            layer = min(heads, key=lambda layer: _rank(clocks, live, heads[layer], layer, first))
             number = waiting[layer].pop(0)
             clocks.run_step(number)
+            live.place(number)
             result.append(number)
     return tuple(result)
 
 
-def _rank(clocks: Clocks, number: int, layer: int, first: First) -> tuple[int, int, int]:
-    """Smaller is better; the first number is 2 for steps whose producers are not placed."""
+def _rank(clocks: Clocks, live: Live, number: int, layer: int, first: First) -> tuple[int, int, int]:
+    """Smaller is better; the first number is 3 for steps whose producers are not placed, 2 for those whose sums have no
+    room.
+    """
     stored, arrival = clocks.stored(number), clocks.arrival(number)
     if stored is None or arrival is None:
+        return (3, 0, layer)
+    if not live.fits(number):
         return (2, 0, layer)
     if first is First.DEEPEST and arrival <= clocks.started:
         return (0, -layer, 0)

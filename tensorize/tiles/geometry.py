@@ -5,6 +5,7 @@ In: a kernel and a configuration. Out: `ConvShape` and `PoolShape`, which tiling
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -43,13 +44,23 @@ class Source:
 class Grid:
     """Where the pixels of a layer's result lie: bytes of the first, and from one row and column to the next.
 
-    `block_stride`: from one block of channels to the next, where they do not follow each other.
+    `plane_blocks`: blocks of channels in a plane, `plane_stride`: bytes from one plane to the next; 0 where all
+    channels of a pixel lie together.
     """
 
     begin: int
     row_stride: int
     col_stride: int
-    block_stride: int = 0
+    plane_blocks: int = 0
+    plane_stride: int = 0
+
+    def pieces(self, begin: int, count: int) -> Iterator[tuple[int, int]]:
+        """Blocks of channels of a tile cut where planes end: (first block, how many)."""
+        first = begin
+        while first < begin + count:
+            last = min(first - first % self.plane_blocks + self.plane_blocks, begin + count)
+            yield first, last - first
+            first = last
 
     def lines(self, rows: int, cols: int) -> tuple[int, int]:
         """Lines of consecutive pixels in a tile, and pixels of each."""
@@ -218,12 +229,13 @@ def grid_of(target: Image, place: Place | None, config: AccelConfig) -> Grid:
         place = Place(target, (0, 0), (1, 1))
     pixel, plane = pixel_bytes(place.image, config), 0
     begin = place.channel
-    if place.planes:
-        pixel, plane = config.out_bytes, place.image.pixels * config.out_bytes
-        begin = place.channel // config.block_out * plane
+    if place.plane_blocks:
+        pixel = place.plane_blocks * config.out_bytes
+        plane = place.image.pixels * pixel
+        begin = place.channel // pixel * plane + place.channel % pixel
     row = place.image.width * pixel
     begin += place.first[0] * row + place.first[1] * pixel
-    return Grid(begin, place.step[0] * row, place.step[1] * pixel, plane)
+    return Grid(begin, place.step[0] * row, place.step[1] * pixel, place.plane_blocks, plane)
 
 
 def skip_unread(source: Source, window: Window, target: Image, config: Target) -> tuple[Source, Window]:

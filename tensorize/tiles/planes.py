@@ -68,7 +68,8 @@ def _written(kernel: KernelSpec, whole: Image) -> KernelSpec | None:
     match kernel:
         case ConvKernel(groups=1, residual=None):
             place = kernel.place or Place(whole, (0, 0), (1, 1))
-            return replace(kernel, place=replace(place, planes=True)) if place.step == (1, 1) else None
+            fits = place.step == (1, 1) and not place.plane_blocks
+            return replace(kernel, place=replace(place, plane_blocks=1)) if fits else None
         case SwapKernel():
             block = kernel.identity.channels
             return replace(kernel, place=Origin(0, whole.width * block, block, whole.pixels * block))

@@ -105,9 +105,12 @@ def _gather_cycles(config: Target, fold: Fold, tile: ConvTile) -> int:
 
 def store_cycles(config: Target, rows: int, cols: int, run_bytes: int, grid: Grid) -> int:
     """Bus cycles to store a tile of `rows` x `cols` pixels of `run_bytes` each."""
-    if grid.block_stride:
+    if grid.plane_blocks:
         lines, pixels = grid.lines(rows, cols)
-        return lines * (run_bytes // config.out_bytes) * run_cycles(config, pixels * config.out_bytes, config.writes)
+        blocks = run_bytes // config.out_bytes
+        parts = [(pixels * count, count < grid.plane_blocks) for _, count in grid.pieces(0, blocks)]
+        runs = [(size // pixels, pixels) if cut else (size, 1) for size, cut in parts]
+        return lines * sum(count * run_cycles(config, size * config.out_bytes, config.writes) for size, count in runs)
     if run_bytes != grid.col_stride:
         return rows * cols * run_cycles(config, run_bytes, config.writes)
     if cols * run_bytes != grid.row_stride:

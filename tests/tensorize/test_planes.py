@@ -13,7 +13,7 @@ from relay_hw import op
 from relay_hw.accel.isa.spec import Mem
 from relay_hw.ir.expr import Expr
 from relay_hw.tensorize.compile import plan_region
-from relay_hw.tensorize.kernel import ConvKernel, Image, Origin, Place, ProductKernel, SwapKernel
+from relay_hw.tensorize.kernel import ConvKernel, Image, MoveKernel, Origin, Place, ProductKernel, SwapKernel
 from relay_hw.tensorize.match.region import Region
 from relay_hw.tensorize.schedule.plan import plan_steps
 from relay_hw.tensorize.tiles.planes import origin_in_planes
@@ -59,7 +59,7 @@ def _in_planes(region: Region) -> list[str]:
     found: list[str] = []
     for layer in region.layers:
         match layer.kernel:
-            case ConvKernel(place=Place(planes=True)):
+            case ConvKernel(place=Place(plane_blocks=1)):
                 found.append("conv")
             case SwapKernel(place=place) if place is not None:
                 found.append("swap")
@@ -138,6 +138,48 @@ def test_any_attention(kit: SimpleNamespace, data: st.DataObject) -> None:
     seed = data.draw(st.integers(0, 1 << 20))
     function = _attention(kit, name, (tokens, heads, width), data.draw(st.booleans()), seed)
     kit.compare(function, config, seed, order=seed)
+
+
+def _split(kit: SimpleNamespace, name: str, sizes: tuple[int, int, int], seed: int = 0) -> Expr:
+    """Heads of a dense layer's result, as a sum that lies like them."""
+    tokens, heads, width = sizes
+    build = kit.Regions(seed, target_for(name))
+    y = build.move(_heads(tokens, heads, width), build.rows(build.tensor(tokens, 40), heads * width))
+    return build.function(build.add(y, build.tensor(heads, tokens, width)), y)
+
+
+@pytest.mark.parametrize("name", [*CONFIGS, "tiny", "ecp5", "w4"])
+@pytest.mark.parametrize("sizes", [(20, 3, 3), (70, 2, 1), (1, 6, 2), (33, 1, 4)])
+def test_a_layer_stores_heads_itself(kit: SimpleNamespace, name: str, sizes: tuple[int, int, int]) -> None:
+    """`sizes`: tokens, heads, blocks of channels of a head."""
+    function = _split(kit, name, (*sizes[:2], sizes[2] * target_for(name).channel_align))
+    moves = [one.kernel for one in _region(kit, function, name).layers if isinstance(one.kernel, MoveKernel)]
+    config = target_for(name)
+    # A single head is the whole result, wherever it lies.
+    assert all(not kernel.moves for kernel in moves) == (sizes[1] == 1 or config.out_bytes == config.channel_align)
+    kit.compare(function, config, order=1)
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_heads(kit: SimpleNamespace, data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(CONFIGS))
+    config, seed = target_for(name), data.draw(st.integers(0, 1 << 20))
+    sizes = data.draw(st.integers(1, 150)), data.draw(st.integers(1, 4)), data.draw(st.integers(1, 4))
+    function = _split(kit, name, (sizes[0], sizes[1], sizes[2] * config.channel_align), seed)
+    kit.compare(function, config, seed, order=seed)
+
+
+@pytest.mark.parametrize("what", ["read by a layer", "sum", "part"])
+def test_heads_that_are_copied(kit: SimpleNamespace, what: str) -> None:
+    config = target_for("default")
+    build = kit.Regions(7, config)
+    x = build.tensor(20, 40)
+    k = build.rows(x, 96, build.tensor(20, 96) if what == "sum" else None)
+    y = build.move(_heads(20, 2 if what == "part" else 3, 32), k)
+    function = build.function(y, *((build.rows(k, 9),) if what == "read by a layer" else ()))
+    assert any(isinstance(one.kernel, MoveKernel) and one.kernel.moves for one in _region(kit, function).layers)
+    kit.compare(function, config)
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.integers(1, 4), st.data())

@@ -119,7 +119,7 @@ def test_heads_where_they_lie(kit: SimpleNamespace, name: str, inner: int) -> No
     assert moves[:2] == ["in place"] * 2 and moves[3] == "in place" and moves[2] != "in place"
 
 
-def test_heads_that_others_read_are_copied(kit: SimpleNamespace) -> None:
+def test_heads_beside_the_whole_result_are_copied(kit: SimpleNamespace) -> None:
     config = target_for("default")
     build = kit.Regions(1, config)
     x = build.rows(build.tensor(8, 20), 64)
@@ -128,7 +128,7 @@ def test_heads_that_others_read_are_copied(kit: SimpleNamespace) -> None:
     joined = build.move(
         lambda y: op.reshape(op.transpose(y, (1, 0, 2)), (8, 32)), build.product(q, build.tensor(2, 16, 32))
     )
-    segment = kit.compare(build.function(y, q, build.add(joined, joined)), config)
+    segment = kit.compare(build.function(y, q, x, build.add(joined, joined)), config)
     assert segment.layers[1].tile != "in place"
 
 
