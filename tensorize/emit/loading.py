@@ -83,7 +83,7 @@ class Loader:
         self._sizes = {buffer.key: buffer.entries for step in order.steps for buffer in step.buffers}
         self._pads = {mem: _scratchpad(config, mem, manner.dense) for mem in Mem}
         self._careful = manner.careful
-        self._computed = [_computed(step, Mem.WGT) for step in order.steps]
+        self._computed = [_computed_weights(step) for step in order.steps] if manner.careful else []
         self._places: dict[Key, int] = {}
         self._loaded: set[Key] = set()
         self._written: list[Written] = []
@@ -241,11 +241,10 @@ class Loader:
 
     def _leaves_sums(self, at: int) -> bool:
         """Whether steps in front of step `at` find room for their sums beside what is loaded for it into ACC."""
-        own = sum(b.entries for b in self._steps[at].buffers if b.mem is Mem.ACC and b.key not in self._places)
-        before = [
+        *before, own = (
             sum(b.entries for b in step.buffers if b.mem is Mem.ACC and b.key not in self._places)
-            for step in self._steps[self._at + 1 : at]
-        ]
+            for step in self._steps[self._at + 1 : at + 1]
+        )
         return not own or self._pads[Mem.ACC].free_entries >= own + max(before, default=0)
 
     def _place(self, key: Key, mem: Mem, entries: int) -> int | None:
@@ -260,9 +259,9 @@ class Loader:
         return computed if mem in (Mem.INP, Mem.WGT, Mem.UOP) else stored
 
 
-def _computed(step: Step, mem: Mem) -> int:
-    """Entries of one memory that the step needs for what other steps compute."""
-    return sum(buffer.entries for buffer in step.buffers if buffer.mem is mem and buffer.data is None)
+def _computed_weights(step: Step) -> int:
+    """Entries of WGT that the step needs for weights that other steps compute."""
+    return sum(buffer.entries for buffer in step.buffers if buffer.mem is Mem.WGT and buffer.data is None)
 
 
 def _scratchpad(config: AccelConfig, mem: Mem, dense: bool) -> Scratchpad:

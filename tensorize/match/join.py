@@ -6,6 +6,7 @@ In: a region. Out: the same region with places and origins in the kernels beside
 from __future__ import annotations
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,10 +56,15 @@ def store_heads(region: Region, config: AccelConfig) -> Region:
 def _stored(region: Region, number: int, producer: int, kernel: KernelSpec) -> Region:
     """The region where layer `producer`, with another kernel, makes the result of copies `number`."""
     layers, joined = list(region.layers), region.layers[number]
-    assert isinstance(joined.kernel, MoveKernel)
     layers[producer] = replace(layers[producer], kernel=kernel, output=joined.output)
-    layers[number] = replace(joined, kernel=replace(joined.kernel, sources=(), moves=()), inputs=())
+    layers[number] = _without_copies(joined)
     return replace(region, layers=tuple(layers))
+
+
+def _without_copies(layer: LayerSpec) -> LayerSpec:
+    """The layer of copies when others do all of them."""
+    assert isinstance(layer.kernel, MoveKernel)
+    return replace(layer, kernel=replace(layer.kernel, sources=(), moves=()), inputs=())
 
 
 def _read(region: Region, number: int, config: AccelConfig) -> Region:
@@ -82,7 +88,7 @@ def _read(region: Region, number: int, config: AccelConfig) -> Region:
                 return region
             inputs = (*layer.inputs[:operand], source, *layer.inputs[operand + 1 :])
             layers[at] = replace(layer, kernel=placed, inputs=inputs)
-    layers[number] = replace(copied, kernel=replace(kernel, sources=(), moves=()), inputs=())
+    layers[number] = _without_copies(copied)
     return replace(region, layers=tuple(layers))
 
 
@@ -147,25 +153,27 @@ def _split_heads(region: Region, joined: LayerSpec, config: AccelConfig) -> tupl
     pixel, head = pixel_bytes(source, config), pixel_bytes(kernel.target, config)
     if block != config.channel_align or pixel % head:
         return None
+    found = _block_places(kernel, config)
     pixels, planes, blocks = np.indices((source.pixels, pixel // head, head // block), np.int64)
-    begins = pixels * pixel + planes * head + blocks * block
-    wanted = planes * source.pixels * head + pixels * head + blocks * block
-    found = _block_places(kernel, pixel * source.pixels // block, config)
-    if not (found[begins // block] == wanted).all():
+    wanted = (planes * source.pixels + pixels) * head + blocks * block
+    if found is None or not (found == wanted.reshape(found.shape)).all():
         return None
     return producer, replace(conv, place=Place(source, (0, 0), (1, 1), plane_blocks=head // block))
 
 
-def _block_places(kernel: MoveKernel, count: int, config: AccelConfig) -> NDArray[np.int64]:
-    """Where each of `count` blocks of channels of the only source comes to lie in the target; -1 where it does not."""
-    block, whole = config.channel_align, pixel_bytes(kernel.target, config)
-    places = np.full(count, -1, np.int64)
+def _block_places(kernel: MoveKernel, config: AccelConfig) -> NDArray[np.int64] | None:
+    """[pixels, blocks] bytes of the target where each block of channels of the only source comes to lie; None where not
+    each does, once.
+    """
+    source, block, whole = kernel.sources[0], config.channel_align, pixel_bytes(kernel.target, config)
+    places = np.full(source.pixels * pixel_bytes(source, config) // block, -1, np.int64)
     for move in kernel.moves:
         rows, cols, blocks = np.indices(move.size, np.int64)
         begins = move.begin + rows * move.row_stride + cols * move.col_stride + blocks * block
         y, x = move.first[0] + rows * move.step[0], move.first[1] + cols * move.step[1]
         places[begins // block] = (y * kernel.target.width + x) * whole + (move.block + blocks) * block
-    return places
+    once = sum(prod(move.size) for move in kernel.moves) == places.size
+    return places.reshape(source.pixels, -1) if once and (places >= 0).all() else None
 
 
 def _join_heads(region: Region, joined: LayerSpec, config: AccelConfig) -> tuple[int, ProductKernel] | None:
@@ -191,17 +199,10 @@ def _join_heads(region: Region, joined: LayerSpec, config: AccelConfig) -> tuple
 
 def _places(kernel: MoveKernel, config: AccelConfig) -> NDArray[np.int64] | None:
     """Where each pixel of the only source comes to lie in the target; None where not each does, once and whole."""
-    source, pixel, whole = kernel.sources[0], pixel_bytes(kernel.sources[0], config), pixel_bytes(kernel.target, config)
-    places = np.full(source.pixels, -1, np.int64)
-    for move in kernel.moves:
-        rows, cols = (np.arange(size, dtype=np.int64) for size in move.size[:2])
-        begins = move.begin + (rows * move.row_stride)[:, None] + cols * move.col_stride
-        if move.size[2] * config.channel_align != pixel or (begins % pixel).any():
-            return None
-        y, x = move.first[0] + rows * move.step[0], move.first[1] + cols * move.step[1]
-        target = (y[:, None] * kernel.target.width + x) * whole + move.block * config.channel_align
-        places[begins // pixel] = target
-    return None if (places < 0).any() else places.reshape(source.height, source.width)
+    blocks = _block_places(kernel, config)
+    if blocks is None or (np.diff(blocks, axis=1) != config.channel_align).any():
+        return None
+    return blocks[:, 0].reshape(kernel.sources[0].height, -1)
 
 
 def _producer(region: Region, reader: LayerSpec, number: int) -> int | None:

@@ -107,10 +107,12 @@ def store_cycles(config: Target, rows: int, cols: int, run_bytes: int, grid: Gri
     """Bus cycles to store a tile of `rows` x `cols` pixels of `run_bytes` each."""
     if grid.plane_blocks:
         lines, pixels = grid.lines(rows, cols)
-        blocks = run_bytes // config.out_bytes
-        parts = [(pixels * count, count < grid.plane_blocks) for _, count in grid.pieces(0, blocks)]
-        runs = [(size // pixels, pixels) if cut else (size, 1) for size, cut in parts]
-        return lines * sum(count * run_cycles(config, size * config.out_bytes, config.writes) for size, count in runs)
+        cycles = 0
+        for _, count in grid.pieces(0, run_bytes // config.out_bytes):
+            # Pixels of a whole plane follow each other.
+            run, runs = (pixels * count, 1) if count == grid.plane_blocks else (count, pixels)
+            cycles += runs * run_cycles(config, run * config.out_bytes, config.writes)
+        return lines * cycles
     if run_bytes != grid.col_stride:
         return rows * cols * run_cycles(config, run_bytes, config.writes)
     if cols * run_bytes != grid.row_stride:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from relay_hw import op
 from relay_hw.accel.isa.spec import Mem, Op
+from relay_hw.ir.expr import Expr
 from relay_hw.tensorize.commands import Command
+from relay_hw.tensorize.compile import plan_region
+from relay_hw.tensorize.emit.draft import prepare, write_draft
+from relay_hw.tensorize.emit.loading import Manner
 from relay_hw.tensorize.match.region import read_region
 from relay_hw.tensorize.schedule.clocks import Clocks, flow_of
 from relay_hw.tensorize.schedule.constants import ConstantLoad, constant_loads
 from relay_hw.tensorize.schedule.order import First, interleaved_orders, layer_groups
-from relay_hw.tensorize.schedule.plan import plan_steps
+from relay_hw.tensorize.schedule.plan import plan_steps, schedules
 from relay_hw.tensorize.schedule.prefetch import load_windows, starts_of
 from relay_hw.tensorize.schedule.step_work import ByteRange, Work, work_of
 from tests.targets import target_for
@@ -123,3 +129,20 @@ def test_layers_are_grouped_by_what_fits(kit: SimpleNamespace) -> None:
     region = read_region(build.function(y), config, "r")
     groups = layer_groups(plan_steps(region, config)[1], config)
     assert groups == ((0, 1), (2, 3), (4,))
+
+
+def test_a_careful_draft_leaves_room_for_computed_weights(kit: SimpleNamespace) -> None:
+    """Layer after layer: weights of wide layers, loaded ahead, would take all of WGT before keys are loaded there."""
+    config, (tokens, heads, width) = target_for("default"), (64, 6, 48)
+    build = kit.Regions(1, config)
+    x = build.tensor(tokens, heads * width)
+    split: Callable[[Expr], Expr] = lambda y: op.transpose(op.reshape(y, (tokens, heads, width)), (1, 0, 2))  # noqa: E731
+    q, k = (build.move(split, build.rows(x, heads * width)) for _ in range(2))
+    v = build.move(lambda y: op.transpose(split(y), (0, 2, 1)), build.rows(x, heads * width))
+    y = build.product(build.softmax(build.product(q, k)), v)
+    y = build.move(lambda y: op.reshape(op.transpose(y, (1, 0, 2)), (tokens, heads * width)), y)
+    for units in (heads * width, 768, heads * width):
+        y = build.rows(y, units)
+    sheet = prepare(schedules(plan_region(build.function(y), config, "accel_0"), config)[-1], config)
+    assert write_draft(sheet, config, Manner(1500)) is None
+    assert write_draft(sheet, config, Manner(1500, careful=True)) is not None

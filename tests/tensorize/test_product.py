@@ -132,6 +132,15 @@ def test_heads_beside_the_whole_result_are_copied(kit: SimpleNamespace) -> None:
     assert segment.layers[1].tile != "in place"
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_results_that_are_copied_twice(kit: SimpleNamespace, axis: int) -> None:
+    """The product stores them once; the copies make the rest."""
+    config = target_for("default")
+    build = kit.Regions(3, config)
+    y = build.product(build.tensor(2, 20, 32), build.tensor(2, 16, 32))
+    kit.compare(build.function(build.move(lambda y: op.repeat(y, 2, axis=axis), y)), config)
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_transposes_of_several_sequences(kit: SimpleNamespace, name: str) -> None:
     """Heads of several sequences lie in steps of two lengths."""
