@@ -23,7 +23,7 @@ import bench_passes
 import bench_recurrent
 import bench_speed
 import bench_text
-from bench_rows import Row, judge, layer_rows, network_rows, stored_rows, text_rows, transformer_rows
+from bench_rows import Row, body_row, judge, layer_rows, network_rows, stored_rows, text_rows, transformer_rows
 
 from examples.models import NETWORKS, TRANSFORMERS, Example, find
 from relay_hw.accel.isa.config import load_config
@@ -35,8 +35,8 @@ OUTPUT = ROOT / "docs" / "results" / "performance.json"
 PAGE = ROOT / "docs" / "performance.md"
 AREA = ROOT / "build" / "area.json"
 MEMORY = "standard"
-# A word of a language model is bound by bytes of weights: it is measured with few of them, too.
-DECODER, NARROW = "llama_decode", "w4g32a8"
+# A word of a language model is bound by bytes of weights: it is measured with few of them, too, and so is a prompt.
+PROMPT, DECODER, NARROW = "llama_prefill", "llama_decode", "w4g32a8"
 
 
 def say(message: str) -> None:
@@ -76,12 +76,15 @@ def measure_networks(found: dict[str, Any]) -> list[Row]:
 def measure_transformers(found: dict[str, Any]) -> list[Row]:
     """Transformers of examples/models, confirmed on RTL."""
     found["transformers"] = measured(TRANSFORMERS, 8)
-    say(f"network {DECODER}, {NARROW}")
     setting = bench_layers.Setting(load_config("default"), MEMORY, NARROW, rtl=True)
-    narrow = bench_layers.measure_network(DECODER, setting, 8)
-    found["transformers"].append({**narrow, "name": f"{DECODER} {NARROW}"})
-    stored = stored_rows(narrow, find(DECODER).model(None, 0), setting.config)
-    return [*transformer_rows(found["transformers"]), *stored]
+    narrow: dict[str, dict[str, Any]] = {}
+    for name in (PROMPT, DECODER):
+        say(f"network {name}, {NARROW}")
+        narrow[name] = {**bench_layers.measure_network(name, setting, 8), "name": f"{name} {NARROW}"}
+    rows = transformer_rows([*found["transformers"], narrow[PROMPT]])
+    rows += [body_row(narrow[PROMPT], setting.config), *transformer_rows([narrow[DECODER]])]
+    found["transformers"] += narrow.values()
+    return [*rows, *stored_rows(narrow[DECODER], find(DECODER).model(None, 0), setting.config)]
 
 
 def measure_speeds(found: dict[str, Any]) -> list[Row]:

@@ -115,6 +115,7 @@ def network_rows(networks: Sequence[dict[str, Any]]) -> list[Row]:
     ]
 
 
+_CLASSIFIER = "lm_head"
 # Utilisation that is asked of transformers, in percent.
 _ATTENTION = {"deit_tiny": 75, "bert": 75, "kwt_1": 60, "conformer": 65}
 
@@ -140,6 +141,14 @@ def stored_rows(decoder: dict[str, Any], model: onnx.ModelProto, config: AccelCo
         Row("its cycles, of the bus' for what is stored", decoder["cycles"] * config.bus_bytes / stored, "times", 1.1),
         Row("its stored bytes without caches, of the weights' alone", (stored - caches) / plain, "times", 1.15),
     ]
+
+
+def body_row(network: dict[str, Any], config: AccelConfig) -> Row:
+    """Utilisation of a language model's layers without the classifier, whose weights are read for one word only."""
+    layers = [layer for layer in network["layers"] if _CLASSIFIER not in layer["name"]]
+    products, cycles = (sum(layer[key] for layer in layers) for key in ("macs", "cycles"))
+    part = 100 * products / (cycles * config.macs_per_cycle)
+    return Row("utilisation of its layers without the classifier", part, "%", 80, False)
 
 
 def _elements(model: onnx.ModelProto) -> tuple[int, int]:

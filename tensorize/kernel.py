@@ -199,11 +199,47 @@ class PoolKernel:
 
 
 @dataclass(frozen=True, slots=True)
-class AddKernel:
-    """Requantizing sum of two activations of the same size."""
+class Leaf:
+    """An operand that a layer reads: input number `source`, its channels in another order where `select` says so."""
+
+    source: int
+    select: SelectKernel | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A sum or a product of two operands, each of which may be another one."""
+
+    stage: AddStage | MulStage
+    y: Leaf | Pair
+    r: Leaf | Pair
+
+    @property
+    def leaves(self) -> tuple[Leaf, ...]:
+        """What is read, in order; one more than there are pairs."""
+        return tuple(leaf for side in (self.y, self.r) for leaf in ((side,) if isinstance(side, Leaf) else side.leaves))
+
+    @property
+    def stages(self) -> tuple[AddStage | MulStage, ...]:
+        """In the order of computing: operands first."""
+        return (*(stage for side in (self.y, self.r) if isinstance(side, Pair) for stage in side.stages), self.stage)
+
+
+@dataclass(frozen=True, slots=True)
+class PairsKernel:
+    """Requantizing sums and products of activations of the same size, one inside the other, `root` the last.
+
+    `planes`: the result lies as planes, one block of channels of all pixels behind the other.
+    """
 
     source: Image
-    stage: AddStage
+    root: Pair
+    planes: bool = False
+
+    @property
+    def select(self) -> SelectKernel | None:
+        """What reorders the channels of an operand: of one at most."""
+        return next((leaf.select for leaf in self.root.leaves if leaf.select is not None), None)
 
     @property
     def target(self) -> Image:
@@ -212,17 +248,16 @@ class AddKernel:
 
     @property
     def macs(self) -> int:
-        """The sum's two products a value are not counted."""
+        """The output stage's products are not counted."""
         return 0
 
 
 @dataclass(frozen=True, slots=True)
-class MulKernel:
-    """Requantizing product of two activations of the same size, or, if `still`, of one and a single pixel."""
+class GateKernel:
+    """Requantizing product of an activation and a single pixel."""
 
     source: Image
     stage: MulStage
-    still: bool = False
 
     @property
     def target(self) -> Image:
@@ -376,8 +411,8 @@ KernelSpec = (
     ConvKernel
     | TransposeKernel
     | PoolKernel
-    | AddKernel
-    | MulKernel
+    | PairsKernel
+    | GateKernel
     | MoveKernel
     | ProductKernel
     | SwapKernel
@@ -395,7 +430,9 @@ def kernel_tables(kernel: KernelSpec) -> tuple[Table, ...]:
             found = [None if kernel.requantize is None else kernel.requantize.table]
         case TransposeKernel():
             found = [phase.requantize.table for phase in kernel.phases]
-        case AddKernel() | MulKernel():
+        case PairsKernel():
+            found = [stage.table for stage in kernel.root.stages]
+        case GateKernel():
             found = [kernel.stage.table]
         case MoveKernel():
             found = [kernel.table]
@@ -415,10 +452,10 @@ def kernel_inputs(kernel: KernelSpec) -> tuple[Image, ...]:
             return (kernel.source,)
         case RowKernel():
             return (kernel.source, *kernel.bound)
-        case AddKernel():
-            return (kernel.source, kernel.source)
-        case MulKernel():
-            return (kernel.source, Image(1, 1, kernel.source.channels) if kernel.still else kernel.source)
+        case PairsKernel():
+            return (kernel.source,) * (1 + max(leaf.source for leaf in kernel.root.leaves))
+        case GateKernel():
+            return (kernel.source, Image(1, 1, kernel.source.channels))
         case MoveKernel() | SelectKernel():
             return kernel.sources
         case ProductKernel():

@@ -162,16 +162,6 @@ def requantize_records(stage: Requantize, blocks: int, config: AccelConfig) -> R
     return Records(stage, data, config.prm_bytes, shared)
 
 
-def add_record(stage: AddStage, config: AccelConfig) -> bytes:
-    """The one parameter entry of a residual add."""
-    return _one_record((stage.r_multiplier, stage.y_multiplier, stage.shift, stage.y_zero, stage.r_zero), config)
-
-
-def mul_record(stage: MulStage, config: AccelConfig) -> bytes:
-    """The one parameter entry of a product."""
-    return _one_record((0, stage.multiplier, stage.shift, stage.y_zero, stage.r_zero), config)
-
-
 def row_records(kernel: RowKernel, config: AccelConfig) -> bytes:
     """Coefficients of a function of rows: a softmax's table for each lane, or those of a norm's channels, then 0."""
     if kernel.kind is RowKind.SOFTMAX:
@@ -183,7 +173,8 @@ def row_records(kernel: RowKernel, config: AccelConfig) -> bytes:
 
 def pair_record(stage: AddStage | MulStage, config: AccelConfig) -> bytes:
     """The one parameter entry of a sum or a product of two activations."""
-    return add_record(stage, config) if isinstance(stage, AddStage) else mul_record(stage, config)
+    second, first = (stage.r_multiplier, stage.y_multiplier) if isinstance(stage, AddStage) else (0, stage.multiplier)
+    return _one_record((second, first, stage.shift, stage.y_zero, stage.r_zero), config)
 
 
 def _one_record(values: tuple[int, int, int, int, int], config: AccelConfig) -> bytes:

@@ -232,19 +232,28 @@ def scale_commands(
 
 
 def pair_commands(
-    stage: AddStage | MulStage, acc: Ref, res: Ref, out: Ref, prm: Ref, entries: int
+    stage: AddStage | MulStage, operands: tuple[Ref, Ref], out: Ref | None, prm: Ref, axes: Sequence[Axis]
 ) -> tuple[Command, ...]:
-    """REQUANT of `entries` consecutive entries of both operands."""
-    form = Form.ADD if isinstance(stage, AddStage) else Form.MUL
-    refs = {"acc_base": acc, "res_base": res, "dst_base": out, "prm_base": prm, **table_refs(stage.table)}
-    return looped(Op.REQUANT, stage_fields(form, stage), refs, [Axis(entries, {"acc": 1, "dst": 1})])
+    """REQUANT of the entries that `axes` reach; without `out` the result takes the first operand's place."""
+    form, dst = Form.ADD if isinstance(stage, AddStage) else Form.MUL, Dst.ACC if out is None else Dst.OUT
+    refs = {"acc_base": operands[0], "res_base": operands[1], "dst_base": out or operands[0], "prm_base": prm}
+    return looped(Op.REQUANT, stage_fields(form, stage, dst), refs | table_refs(stage.table), axes)
+
+
+def entry_after_entry(count: int) -> list[Axis]:
+    """The loop over consecutive accumulators and results."""
+    return [Axis(count, {"acc": 1, "dst": 1})]
 
 
 def widened(config: AccelConfig, key: Key, chunk: Part, tensor: Key) -> Buffer:
     """Accumulators with entries `chunk` (begin, count) of a tensor that is taken as flat bytes."""
+    return Buffer(key, Mem.ACC, bank_round(config, chunk[1]), loads=(widening(config, Ref(key), chunk, tensor),))
+
+
+def widening(config: AccelConfig, place: Ref, chunk: Part, tensor: Key) -> Command:
+    """LOAD of entries `chunk` (begin, count) of a tensor that is taken as flat bytes to accumulators."""
     values, begin = _flat_transfer(config, chunk)
-    load = Command(Op.LOAD, {"mem": Mem.ACC, "expand": 1, **values}, {"dram": Ref(tensor, begin), "sram": Ref(key)})
-    return Buffer(key, Mem.ACC, bank_round(config, chunk[1]), loads=(load,))
+    return Command(Op.LOAD, {"mem": Mem.ACC, "expand": 1, **values}, {"dram": Ref(tensor, begin), "sram": place})
 
 
 def store_flat(config: AccelConfig, chunk: Part, out: Key, tensor: Key) -> Command:

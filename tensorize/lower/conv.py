@@ -21,6 +21,7 @@ from relay_hw.tensorize.lower.common import (
     Part,
     Under,
     Visits,
+    entry_after_entry,
     load_patch,
     looped,
     pair_commands,
@@ -253,8 +254,8 @@ def _output(layer: _Layer, at: _Position, acc: Key, visits: Visits) -> tuple[lis
         res = layer.key("res", *where)
         buffers.append(_residual(layer, at, res))
         data += pair_record(kernel.residual, config)
-        count = at.pixels * blocks
-        commands += pair_commands(kernel.residual, Ref(acc), Ref(res), Ref(out), Ref(prm, entries), count)
+        axes = entry_after_entry(at.pixels * blocks)
+        commands += pair_commands(kernel.residual, (Ref(acc), Ref(res)), Ref(out), Ref(prm, entries), axes)
     buffers.append(Buffer(prm, Mem.PRM, len(data) // config.prm_bytes, data=data))
     buffers.append(Buffer(out, Mem.OUT, at.pixels * blocks))
     tile, grid, tensor = Outputs(at.rows, at.cols, at.group), layer.shape.out_grid, layer.named.tensors[-1]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Function
 from relay_hw.tensorize.kernel import (
-    AddKernel,
     ConvKernel,
+    GateKernel,
     KernelSpec,
     MoveKernel,
-    MulKernel,
+    PairsKernel,
     PoolKernel,
     ProductKernel,
     RowKernel,
@@ -17,15 +17,15 @@ from relay_hw.tensorize.kernel import (
     SwapKernel,
     TransposeKernel,
 )
-from relay_hw.tensorize.lower.add import add_total
+from relay_hw.tensorize.lower.gate import choose_gate
 from relay_hw.tensorize.lower.move import choose_move
-from relay_hw.tensorize.lower.mul import choose_mul
+from relay_hw.tensorize.lower.pairs import choose_pairs
 from relay_hw.tensorize.lower.product import choose_product
 from relay_hw.tensorize.lower.rows import choose_rows
 from relay_hw.tensorize.lower.select import choose_select
 from relay_hw.tensorize.match.composite import match
 from relay_hw.tensorize.target import Target
-from relay_hw.tensorize.tiles.choose import choose_add, choose_conv, choose_pool
+from relay_hw.tensorize.tiles.choose import choose_conv, choose_pool
 from relay_hw.tensorize.tiles.depthwise import choose_depthwise, depthwise_shape
 from relay_hw.tensorize.tiles.geometry import pool_shape
 from relay_hw.tensorize.tiles.im2col import shapes_of
@@ -58,12 +58,12 @@ def plan_tile(kernel: KernelSpec, config: Target) -> Tile:
             return choose_product(kernel, config)
         case PoolKernel():
             return _pool_tile(kernel, config)
-        case MulKernel():
-            return choose_mul(kernel, config)
+        case GateKernel():
+            return choose_gate(kernel, config)
         case RowKernel():
             return choose_rows(kernel, config)
-        case AddKernel():
-            return choose_add(add_total(kernel, config), config)
+        case PairsKernel():
+            return choose_pairs(kernel, config)
 
 
 def _pool_tile(kernel: PoolKernel, config: Target) -> Tile:

@@ -15,14 +15,13 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Array, Call, Expr, Function, Tuple, Var
 from relay_hw.tensorize.kernel import (
-    AddKernel,
     AddStage,
     ConvKernel,
+    GateKernel,
     Image,
     KernelSpec,
     Move,
     MoveKernel,
-    MulKernel,
     MulStage,
     PoolKernel,
     PoolKind,
@@ -33,6 +32,7 @@ from relay_hw.tensorize.kernel import (
 )
 from relay_hw.tensorize.layout import image_of, pixel_bytes, units_as_image
 from relay_hw.tensorize.match.moves import read_moves
+from relay_hw.tensorize.match.pairs import ADD, MUL, PairsReader
 from relay_hw.tensorize.match.reader import Reader
 from relay_hw.tensorize.match.reading import (
     INT8_MAX,
@@ -85,14 +85,14 @@ def match(composite: Function, config: AccelConfig) -> Matched:
             return reader.table()
         case "mul":
             return reader.mul()
+        case "add" | "pairs":
+            return reader.pairs()
         case "batch_matmul":
             return reader.product()
         case "max_pool2d":
             return reader.max_pool()
         case "sum_pool2d":
             return reader.sum_pool()
-        case "add":
-            return reader.add()
         case "softmax" | "layer_norm" | "rms_norm":
             return reader.rows()
         case _:
@@ -110,14 +110,14 @@ class _Reader(Reader):
         if self._name(call) == "reshape":
             return self._dense_to_image(call)
         name = self._name(call)
-        if name not in ("fixed.add", "fixed.mul"):
+        if name not in (ADD, MUL):
             stage, core = self._requantize(self.composite.body)
             return self._core(core, stage, None, None)
         sides = [side for side in call.args if isinstance(side, Call)]
         others = [side for side in call.args if isinstance(side, Var)]
         need(len(sides) == 1 and len(others) == 1, f"{name} must join one parameter and the requantized sum", call)
         stage, core = self._requantize(sides[0])
-        read = self._add_stage if name == "fixed.add" else self._mul_stage
+        read = self._add_stage if name == ADD else self._mul_stage
         return self._core(core, stage, read(call, call.args[0] is others[0], table), others[0])
 
     def _dense_to_image(self, call: Call) -> Matched:
@@ -227,13 +227,10 @@ class _Reader(Reader):
         stage, core = self._requantize(self._call(self.composite.body))
         return self._pool(self._call(core, "fixed.sum_pool2d"), PoolKind.SUM, stage)
 
-    def add(self) -> Matched:
-        """fixed.add of two parameters; [table]."""
-        call, table, params = self._two_operands("fixed.add")
-        left, right = map(self._shape, params)
-        need(left == right, f"operands of fixed.add must have one shape, not {left} and {right}", call)
-        kernel = AddKernel(self._image(self.composite.params[params[0]]), self._add_stage(call, False, table))
-        return Matched(kernel, params, left)
+    def pairs(self) -> Matched:
+        """fixed.add and fixed.mul of parameters and of each other; [table] behind each."""
+        kernel, shape = PairsReader(self.composite, self.config).pairs()
+        return Matched(kernel, tuple(range(len(self.composite.params))), shape)
 
     def rows(self) -> Matched:
         """softmax or a norm of rows of a parameter; a softmax may be bounded by another one."""
@@ -243,19 +240,15 @@ class _Reader(Reader):
 
     def mul(self) -> Matched:
         """fixed.mul of two parameters, of which the second may be one pixel; [table]."""
-        call, table, params = self._two_operands("fixed.mul")
-        left, right = map(self._shape, params)
-        still = left != right
-        need(not still or right == (1, left[1], 1, 1), f"operands must be one shape or one pixel, not {right}", call)
-        kernel = MulKernel(self._image(self.composite.params[params[0]]), self._mul_stage(call, False, table), still)
-        return Matched(kernel, params, left)
-
-    def _two_operands(self, name: str) -> tuple[Call, Table | None, tuple[int, int]]:
-        """A call of operator `name`, the table behind it, and the two parameters that it reads."""
         body, table = self._through_table(self.composite.body)
-        call = self._call(body, name)
-        first, second = (self._param(arg, call) for arg in call.args)
-        return call, table, (first, second)
+        call = self._call(body, MUL)
+        params = tuple(self._param(arg, call) for arg in call.args)
+        left, right = map(self._shape, params)
+        if left == right:
+            return self.pairs()
+        need(right == (1, left[1], 1, 1), f"operands must be one shape or one pixel, not {right}", call)
+        image = self._image(self.composite.params[params[0]])
+        return Matched(GateKernel(image, self._mul_stage(call, False, table)), params, left)
 
     def _shape(self, param: int) -> tuple[int, ...]:
         return var_type(self.composite.params[param]).static_shape
@@ -279,7 +272,7 @@ class _Reader(Reader):
         second = self._param(residual, core)
         given = var_type(residual).static_shape
         self._image(residual)
-        name = "fixed.add" if isinstance(added, AddStage) else "fixed.mul"
+        name = ADD if isinstance(added, AddStage) else MUL
         need(given == shape, f"operands of {name} must have one shape, not {shape} and {given}", core)
         return Matched(kernel, (param, second), shape)
 

@@ -32,6 +32,35 @@ _MOST = 64
 
 def read_moves(composite: Function, config: AccelConfig) -> tuple[Moved, tuple[int, ...]]:
     """The copies that the composite makes, and the shape of its result. Raises TensorizeError with the reason."""
+    sources, places, shape = _read(composite, config)
+    target = _image(shape, composite)
+    blocks = _blocks(places, config)
+    if blocks is None:
+        swapped = _swapped(places, sources, target, config)
+        if swapped is not None:
+            return swapped, shape
+        picks = _picks(places, sources, config)
+        if picks is not None:
+            return SelectKernel(tuple(sources), target, picks), shape
+        what = f"channels must move in whole blocks of {config.channel_align} that start at a multiple of it"
+        raise TensorizeError(what, composite.span)
+    moves = [move for first, part in _runs(blocks, config) for move in _moves(part, first, config)]
+    need(len(moves) <= _MOST, f"elements must move in at most {_MOST} copies, not {len(moves)}", composite)
+    return MoveKernel(tuple(sources), target, tuple(moves)), shape
+
+
+def read_order(composite: Function, config: AccelConfig) -> tuple[SelectKernel | None, tuple[int, ...]]:
+    """The order that the composite gives the channels of its only parameter, None where it moves pixels, too; and the
+    shape of its result. Raises TensorizeError.
+    """
+    sources, places, shape = _read(composite, config)
+    target = _image(shape, composite)
+    picks = _picks(places, sources, config) if target == sources[0] else None
+    return None if picks is None else SelectKernel(tuple(sources), target, picks), shape
+
+
+def _read(composite: Function, config: AccelConfig) -> tuple[list[Image], Index, tuple[int, ...]]:
+    """Sizes of the operands; where each element [H, W, C] of the result comes from; the result's logical shape."""
     sources = [_image(var_type(var).static_shape, var) for var in composite.params]
     for var in composite.params:
         dtype = var_type(var).dtype
@@ -41,21 +70,7 @@ def read_moves(composite: Function, config: AccelConfig) -> tuple[Moved, tuple[i
         for number, (var, image) in enumerate(zip(composite.params, sources, strict=True))
     }
     found = _evaluate(composite.body, addresses)
-    target = _image(found.shape, composite)
-    places = _as_pixels(found, target)
-    blocks = _blocks(places, config)
-    if blocks is None:
-        swapped = _swapped(places, sources, target, config)
-        if swapped is not None:
-            return swapped, found.shape
-        picks = _picks(places, sources, config)
-        if picks is not None:
-            return SelectKernel(tuple(sources), target, picks), found.shape
-        what = f"channels must move in whole blocks of {config.channel_align} that start at a multiple of it"
-        raise TensorizeError(what, composite.span)
-    moves = [move for first, part in _runs(blocks, config) for move in _moves(part, first, config)]
-    need(len(moves) <= _MOST, f"elements must move in at most {_MOST} copies, not {len(moves)}", composite)
-    return MoveKernel(tuple(sources), target, tuple(moves)), found.shape
+    return sources, _as_pixels(found, _image(found.shape, composite)), found.shape
 
 
 def _image(shape: Sequence[int], at: Expr) -> Image:

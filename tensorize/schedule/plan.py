@@ -12,11 +12,11 @@ from typing import Protocol
 from relay_hw.accel.isa.spec import Op
 from relay_hw.tensorize.commands import Command, Step, tensor_key
 from relay_hw.tensorize.kernel import (
-    AddKernel,
     ConvKernel,
+    GateKernel,
     KernelSpec,
     MoveKernel,
-    MulKernel,
+    PairsKernel,
     PoolKernel,
     ProductKernel,
     RowKernel,
@@ -24,13 +24,13 @@ from relay_hw.tensorize.kernel import (
     SwapKernel,
     TransposeKernel,
 )
-from relay_hw.tensorize.lower.add import lower_add
 from relay_hw.tensorize.lower.aligned import aligned
 from relay_hw.tensorize.lower.common import LayerId, with_tables
 from relay_hw.tensorize.lower.conv import lower_conv
 from relay_hw.tensorize.lower.depthwise import lower_depthwise
+from relay_hw.tensorize.lower.gate import lower_gate
 from relay_hw.tensorize.lower.move import lower_move
-from relay_hw.tensorize.lower.mul import lower_mul
+from relay_hw.tensorize.lower.pairs import lower_pairs
 from relay_hw.tensorize.lower.pool import lower_pool
 from relay_hw.tensorize.lower.product import lower_product, lower_swap
 from relay_hw.tensorize.lower.rows import lower_rows
@@ -141,12 +141,12 @@ def _lower(number: int, layer: LayerSpec, tile: Tile, config: Target) -> tuple[S
             return lower_move(named, kernel, chosen, config)
         case PoolKernel() as kernel, PoolTile() as chosen:
             return lower_pool(named, kernel, chosen, config)
-        case MulKernel() as kernel, AddTile() as chosen:
-            return lower_mul(named, kernel, chosen, config)
+        case GateKernel() as kernel, AddTile() as chosen:
+            return lower_gate(named, kernel, chosen, config)
         case RowKernel() as kernel, RowTile() as chosen:
             return lower_rows(named, kernel, chosen, config)
-        case AddKernel() as kernel, AddTile() as chosen:
-            return lower_add(named, kernel, chosen, config)
+        case PairsKernel() as kernel, AddTile() as chosen:
+            return lower_pairs(named, kernel, chosen, config)
         case _:
             raise AssertionError(f"{layer.kernel} cannot be lowered with {tile}")
 

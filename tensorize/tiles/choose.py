@@ -6,6 +6,7 @@ In: shapes in blocks. Out: `ConvTile`, `PoolTile`, `AddTile`. Sizes not dividing
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import lcm
 
 from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.accel.isa.program import align
@@ -52,13 +53,19 @@ def choose_pool(shape: PoolShape, config: Target) -> PoolTile:
     return best[1]
 
 
-def choose_add(entries: int, config: Target) -> AddTile:
-    """Entries a step for a sum of two activations of `entries` accumulator entries each."""
-    step = granule_blocks(config, config.block_out)
-    most = min(config.out_depth, config.acc_depth // 2)
+def choose_add(entries: int, config: Target, pairs: int = 1, step: int = 1, most: int | None = None) -> AddTile:
+    """Entries a step for sums and products, so many `pairs`, of activations of `entries` accumulator entries each.
+
+    A multiple of `step`, `most` at most. Raises TensorizeError when one step's do not fit.
+    """
+    step = lcm(step, granule_blocks(config, config.block_out))
+    room = min(config.out_depth, config.acc_depth // (pairs + 1))
+    most = room if most is None else min(room, most)
     sizes = {align(-(-entries // count), step) for count in counts(entries)}
     fitting = sorted(size for size in sizes if size <= most)
-    return AddTile(min(fitting, key=lambda size: (add_cost(entries, AddTile(size), config).cycles, size)))
+    if not fitting:
+        raise TensorizeError(f"a pixel's channels must fit configuration {config.name}, not need {step} entries")
+    return AddTile(min(fitting, key=lambda size: (add_cost(entries, AddTile(size), config, pairs).cycles, size)))
 
 
 def _pool_tiles(shape: PoolShape, config: AccelConfig) -> Iterator[PoolTile]:

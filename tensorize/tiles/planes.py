@@ -17,6 +17,7 @@ from relay_hw.tensorize.kernel import (
     KernelSpec,
     MoveKernel,
     Origin,
+    PairsKernel,
     Place,
     ProductKernel,
     SwapKernel,
@@ -73,6 +74,8 @@ def _written(kernel: KernelSpec, whole: Image) -> KernelSpec | None:
         case SwapKernel():
             block = kernel.identity.channels
             return replace(kernel, place=Origin(0, whole.width * block, block, whole.pixels * block))
+        case PairsKernel():
+            return replace(kernel, planes=True)
         case MoveKernel(moves=()):
             return kernel
         case _:

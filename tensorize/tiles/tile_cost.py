@@ -241,13 +241,14 @@ def pool_cost(shape: PoolShape, tile: PoolTile, config: Target) -> Cost:
     return Cost(cycles, compute, load, output, store, tiles)
 
 
-def add_cost(entries: int, tile: AddTile, config: Target) -> Cost:
-    """Time of a residual add of `entries` accumulator entries an operand."""
-    steps = -(-entries // tile.entries)
+def add_cost(entries: int, tile: AddTile, config: Target, pairs: int = 1) -> Cost:
+    """Time of sums and products, so many `pairs`, of `entries` accumulator entries an operand."""
+    steps, operands = -(-entries // tile.entries), pairs + 1
     part = run_cycles(config, tile.entries * config.out_bytes, config.reads)
-    output = 2 * entries * output_interval(config)
-    load, store = 2 * steps * part, steps * part
-    cycles = max(load, output, store) + STEP_CYCLES * steps + 2 * config.memory.latency + 3 * part + output // steps
-    if 4 * tile.entries > config.acc_depth:
+    output = 2 * pairs * entries * output_interval(config)
+    load, store = operands * steps * part, steps * part
+    ends = 2 * config.memory.latency + (operands + 1) * part + output // steps
+    cycles = max(load, output, store) + STEP_CYCLES * steps + ends
+    if 2 * operands * tile.entries > config.acc_depth:
         cycles += output
     return Cost(cycles, 0, load, output, store, steps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from examples.models import small
 from relay_hw.accel.isa.config import load_config
-from scripts.bench_rows import stored_rows
+from scripts.bench_rows import body_row, stored_rows
 
 
 def test_bytes_of_a_word() -> None:
@@ -16,3 +16,10 @@ def test_bytes_of_a_word() -> None:
     first, second = stored_rows(decoder, small("llama_decode"), load_config("default"))
     assert (first.value, second.value) == (2, (weights + 600) / weights)
     assert (first.bound, second.bound) == (1.1, 1.15)
+
+
+def test_a_classifier_is_left_out() -> None:
+    layers = [
+        {"name": name, "macs": macs, "cycles": cycles} for name, macs, cycles in (("up", 512, 4), ("lm_head", 9, 99))
+    ]
+    assert body_row({"layers": layers}, load_config("default")).value == 50

@@ -255,6 +255,21 @@ class Regions:
         body = self._through(body) if self.config.tables and self.rng.random() < 0.5 else body
         return self._call("accel.mul", [left, right], body, [y, r])
 
+    def pairs(self, count: int, *args: Expr, reordered: Callable[[Expr], Expr] | None = None) -> Expr:
+        """A random tree of `count` sums and products of `args`, some behind tables, one operand `reordered`."""
+        args, tables = args[: count + 1], self.config.tables
+        inner = [self._inner(arg, f"x{number}") for number, arg in enumerate(args)]
+        spare = [inner[number % len(inner)] for number in range(count + 1)]
+        parts: list[Expr] = [
+            reordered(part) if reordered is not None and number == 1 else part for number, part in enumerate(spare)
+        ]
+        while len(parts) > 1:
+            y, r = (parts.pop(int(self.rng.integers(len(parts)))) for _ in range(2))
+            joined: Expr = self._sum(y, r) if self.rng.random() < 0.5 else self._product(y, r)
+            tables -= (looked := tables > 0 and self.rng.random() < 0.3)
+            parts.append(self._through(joined) if looked else joined)
+        return self._call("accel.pairs", inner, parts[0], list(args))
+
     def _through(self, x: Expr) -> Expr:
         return op.fixed.table(x, Constant(self.rng.integers(-128, 128, 256).astype(np.int8)))
 

@@ -15,11 +15,11 @@ from relay_hw.accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
 from relay_hw.errors import TensorizeError
 from relay_hw.tensorize.kernel import AddStage, Requantize
 from relay_hw.tensorize.layout import (
-    add_record,
     image_bytes,
     image_of,
     pack_activation,
     pack_weights,
+    pair_record,
     requantize_records,
     unpack_activation,
     unpack_weights,
@@ -126,9 +126,9 @@ def test_equal_records_are_one(channels: int, config: Target) -> None:
     assert not requantize_records(Requantize(*numbers, 0, Rounding.FLOOR, -128, 127), blocks, config).shared
 
 
-def test_add_record(config: Target) -> None:
+def test_pair_record(config: Target) -> None:
     stage = AddStage(3, 4, 5, -6, 7, 0, Rounding.HALF_UP, -128, 127)
-    fields = decode_prm(np.frombuffer(add_record(stage, config), np.uint8))
+    fields = decode_prm(np.frombuffer(pair_record(stage, config), np.uint8))
     assert {name: set(values.tolist()) for name, values in fields.items()} == {
         "multiplier": {3},
         "bias": {4},

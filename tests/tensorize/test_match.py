@@ -15,7 +15,7 @@ from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
 from relay_hw.ir.types import ANY, TensorType
 from relay_hw.span import Span
 from relay_hw.tensorize import compile_function, why_not
-from relay_hw.tensorize.kernel import AddKernel, ConvKernel, Image, PoolKernel, PoolKind
+from relay_hw.tensorize.kernel import ConvKernel, Image, PairsKernel, PoolKernel, PoolKind
 from relay_hw.tensorize.match.composite import match
 from tests.targets import target_for
 
@@ -227,7 +227,7 @@ def test_pool_and_add_kernels() -> None:
     assert pool.target == Image(4, 4, 3)
     up = match(max_pool(pool_size=(3, 3), strides=(2, 2), ceil_mode=True), DEFAULT).kernel
     assert isinstance(up, PoolKernel) and up.target == Image(4, 4, 3) and up.window.padding == (0, 0, 1, 1)
-    assert isinstance(match(add_function(), DEFAULT).kernel, AddKernel)
+    assert isinstance(match(add_function(), DEFAULT).kernel, PairsKernel)
 
 
 def test_reasons_carry_the_place() -> None:

@@ -16,10 +16,11 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import Rewriter, copy_with
 from relay_hw.op import rows
 from relay_hw.target.accel.drop_batch import drop_batch
-from relay_hw.target.accel.groups import PAIRS, Group, is_operand, parts_of
+from relay_hw.target.accel.groups import PAIRS, Group, TreeGroup, is_operand, parts_of
 from relay_hw.target.accel.length_bytes import length_bytes
-from relay_hw.target.accel.move_groups import MoveGroup, move_groups
+from relay_hw.target.accel.move_groups import move_groups
 from relay_hw.target.accel.pad_heads import Padded, pad_heads
+from relay_hw.target.accel.pair_groups import pair_groups
 from relay_hw.target.accel.split_caches import split_caches
 from relay_hw.transform.base import FunctionPass
 from relay_hw.transform.graph import (
@@ -182,7 +183,7 @@ def _prepared(function: Function, config: AccelConfig | None) -> Padded:
     return pad_heads(split_caches(length_bytes(flat, config), config), config.channel_align)
 
 
-AnyGroup = Group | MoveGroup
+AnyGroup = Group | TreeGroup
 
 
 def _choose(function: Function, legal: Legal | None) -> dict[Call, AnyGroup]:
@@ -196,8 +197,11 @@ def _choose(function: Function, legal: Legal | None) -> dict[Call, AnyGroup]:
     for root in reversed(order):
         if root in taken:
             continue
-        candidates: list[AnyGroup] = list(_candidates(root, uses, taken, position))
-        candidates += move_groups(root, uses, readers, taken)
+        matches = list(_candidates(root, uses, taken, position))
+        # The layer before it takes a sum in, or other sums and products do, or nothing.
+        alone = [group for group in matches if is_op(group.chain[0], *PAIRS, _TABLE)]
+        candidates: list[AnyGroup] = [group for group in matches if group not in alone]
+        candidates += [*pair_groups(root, uses, readers, taken), *alone, *move_groups(root, uses, readers, taken)]
         chosen = _first_legal(candidates, legal)
         if chosen is not None:
             groups[root] = chosen
@@ -217,7 +221,7 @@ def _first_legal(candidates: Sequence[AnyGroup], legal: Legal | None) -> AnyGrou
 
 def _takes_more(group: AnyGroup) -> bool:
     """Whether the group is a layer plus optional operators behind it."""
-    return op_name(group.root) in (*PAIRS, _TABLE, "reshape") and len(group.chain) > 1
+    return op_name(group.root) in (*PAIRS, _TABLE, "reshape") and len(group.members) > 1
 
 
 def _candidates(root: Call, uses: dict[Expr, int], taken: set[Expr], position: dict[Call, int]) -> Iterator[Group]:

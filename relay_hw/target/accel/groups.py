@@ -1,11 +1,11 @@
-"""One group of operators that the accelerator runs as one layer, and the composite function that it becomes.
+"""A group of operators that the accelerator runs as one layer, and the composite function that it becomes.
 
 In: calls of a dataflow graph that match a pattern. Out: a typed function with `Primitive` and `Composite` attributes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,6 +62,35 @@ class Group:
     def _param(arg: Expr, params: list[Var]) -> Var:
         params.append(Var("xrs"[len(params)], arg.checked_type, checked_type=arg.checked_type))
         return params[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class TreeGroup:
+    """A tree of calls that ends in `root`; `inputs` are what it reads, in the order of the parameters."""
+
+    name: str
+    root: Call
+    members: frozenset[Call]
+    inputs: tuple[Expr, ...]
+
+    def function(self) -> Function:
+        """The composite function, typed."""
+        params = [Var(f"x{n}", arg.checked_type, checked_type=arg.checked_type) for n, arg in enumerate(self.inputs)]
+        body = self._inside(self.root, dict(zip(self.inputs, params, strict=True)))
+        ty = FuncType(tuple(param.type for param in params), self.root.type)
+        attrs = {"Primitive": 1, "Composite": self.name}
+        return Function(params, body, self.root.type, attrs=attrs, span=self.root.span, checked_type=ty)
+
+    def _inside(self, expr: Expr, params: Mapping[Expr, Var]) -> Expr:
+        match expr:
+            case _ if expr in params:
+                return params[expr]
+            case Tuple(fields=fields):
+                return copy_with(expr, fields=tuple(self._inside(field, params) for field in fields))
+            case Call(args=args):
+                return copy_with(expr, args=tuple(self._inside(arg, params) for arg in args))
+            case _:
+                return expr
 
 
 def is_operand(call: Call) -> bool:

@@ -1,17 +1,15 @@
 """Groups operators that only move int8 elements into one copy on the accelerator.
 
-In: calls of a dataflow graph. Out: `MoveGroup`, a composite like those of `fuse`.
+In: calls of a dataflow graph. Out: groups, composites like those of `fuse`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from relay_hw.ir.expr import Call, Constant, Expr, Function, Tuple, Var
-from relay_hw.ir.types import FuncType
-from relay_hw.ir.visit import copy_with
+from relay_hw.ir.expr import Call, Constant, Expr, Tuple, Var
+from relay_hw.target.accel.groups import TreeGroup
 from relay_hw.transform.graph import dtype_of, is_op, shape_of
 
 MOVES: Final = (
@@ -32,56 +30,24 @@ MOVES: Final = (
 _BORDERS: Final = ("qnn.quantize", "qnn.dequantize")
 
 
-@dataclass(frozen=True, slots=True)
-class MoveGroup:
-    """A tree of moving calls that ends in `root`; `inputs` are what it reads, in the order of the parameters."""
-
-    root: Call
-    members: frozenset[Call]
-    inputs: tuple[Expr, ...]
-    name: str = "accel.move"
-
-    @property
-    def chain(self) -> tuple[Call, ...]:
-        return (self.root,)
-
-    def function(self) -> Function:
-        """The composite function, typed."""
-        params = [Var(f"x{n}", arg.checked_type, checked_type=arg.checked_type) for n, arg in enumerate(self.inputs)]
-        body = self._inside(self.root, dict(zip(self.inputs, params, strict=True)))
-        ty = FuncType(tuple(param.type for param in params), self.root.type)
-        attrs = {"Primitive": 1, "Composite": self.name}
-        return Function(params, body, self.root.type, attrs=attrs, span=self.root.span, checked_type=ty)
-
-    def _inside(self, expr: Expr, params: Mapping[Expr, Var]) -> Expr:
-        match expr:
-            case _ if expr in params:
-                return params[expr]
-            case Tuple(fields=fields):
-                return copy_with(expr, fields=tuple(self._inside(field, params) for field in fields))
-            case Call(args=args):
-                return copy_with(expr, args=tuple(self._inside(arg, params) for arg in args))
-            case _:
-                return expr
-
-
 def move_groups(
     root: Call, uses: Mapping[Expr, int], readers: Mapping[Expr, Sequence[Expr]], taken: set[Expr]
-) -> Iterator[MoveGroup]:
+) -> Iterator[TreeGroup]:
     """Candidates: the largest tree of moving calls that ends in `root`, and `root` alone; none at the graph's border.
 
     There the host moves elements while it converts them.
     """
     for deep in (True, False):
-        found = _group(root, uses, readers, taken, deep)
+        found = move_group(root, uses, readers, taken, deep)
         if found is not None:
             yield found
 
 
-def _group(
+def move_group(
     root: Call, uses: Mapping[Expr, int], readers: Mapping[Expr, Sequence[Expr]], taken: set[Expr], deep: bool
-) -> MoveGroup | None:
-    if not _moves(root) or not any(not is_op(reader, *_BORDERS) for reader in readers.get(root, ())):
+) -> TreeGroup | None:
+    """The tree of moving calls that ends in `root`, or `root` alone; None where the host moves the elements."""
+    if not is_moving(root) or not any(not is_op(reader, *_BORDERS) for reader in readers.get(root, ())):
         return None
     # Of a result that has parts of the host's, the host needs what is new only.
     if any(map(_is_source, _sources(root))) and _goes_to_host(root, readers):
@@ -93,7 +59,7 @@ def _group(
         # The host moves what is its own before it is an input.
         is_own = uses[arg] == 1 and arg not in taken and not is_of_host(arg)
         # What cannot lie in memory between two copies is part of each copy that reads it.
-        if deep and isinstance(arg, Call) and _moves(arg) and (is_own or not _has_place(arg)):
+        if deep and isinstance(arg, Call) and is_moving(arg) and (is_own or not _has_place(arg)):
             members.append(arg)
             stack.extend(reversed(list(_data(arg))))
         elif arg not in inputs:
@@ -102,7 +68,7 @@ def _group(
         return None
     if all(map(is_of_host, inputs)):
         return None
-    return MoveGroup(root, frozenset(members), tuple(inputs))
+    return TreeGroup("accel.move", root, frozenset(members), tuple(inputs))
 
 
 def is_of_host(expr: Expr) -> bool:
@@ -132,11 +98,12 @@ def _goes_to_host(root: Call, readers: Mapping[Expr, Sequence[Expr]]) -> bool:
         found = readers.get(stack.pop(), ())
         if not all(is_op(reader, *_BORDERS, *MOVES) for reader in found):
             return False
-        stack += [reader for reader in found if isinstance(reader, Call) and _moves(reader)]
+        stack += [reader for reader in found if isinstance(reader, Call) and is_moving(reader)]
     return True
 
 
-def _moves(call: Call) -> bool:
+def is_moving(call: Call) -> bool:
+    """Whether a call only moves int8 elements."""
     return is_op(call, *MOVES) and dtype_of(call) == "int8"
 
 

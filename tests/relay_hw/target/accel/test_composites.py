@@ -158,7 +158,7 @@ def test_of_two_layers_the_later_one_takes_the_add():
 
 def test_what_others_read_is_not_taken_in():
     y = _requantize(_conv(X, padding=(1, 1)))
-    _merge(op.fixed.add(y, op.fixed.add(y, X, **ONES), **ONES), "accel.conv2d", "accel.add", "accel.add")
+    _merge(op.fixed.add(y, op.fixed.add(y, X, **ONES), **ONES), "accel.conv2d", "accel.pairs")
     padded = _pad(X)
     both = op.concatenate([_requantize(_conv(padded)), _requantize(_conv(padded))], 1)
     for conv in _merge(both, "accel.conv2d", "accel.conv2d"):
