@@ -14,6 +14,7 @@ from relay_hw.accel.sim.device import Bytes
 from relay_hw.accel.sim.functional import FunctionalDevice
 from relay_hw.target.accel.composites import COMPOSITES
 from relay_hw.target.accel.move_groups import MOVES
+from relay_hw.target.accel.pair_groups import NAME
 from tests.networks import judge as judge_module
 from tests.networks.draw import draw
 from tests.networks.judge import Judged, compiled_of, judge
@@ -96,7 +97,7 @@ def test_every_operator_was_drawn() -> None:
     """After `test_many_networks`: what composites are made of ran on the device."""
     names = {name for one in COMPOSITES for name in (one.name, one.anchor, *one.before, *one.after)}
     print("\n", ", ".join(f"{name} {count}" for name, count in SEEN.most_common()))
-    assert {*names, "accel.move", *MOVES} - NEVER_LEFT <= {*SEEN}
+    assert {*names, "accel.move", NAME, *MOVES} - NEVER_LEFT <= {*SEEN}
     assert SEEN["in Verilog"] >= MANY // 10
 
 

@@ -16,6 +16,8 @@ from relay_hw.ir.expr import Expr, Function, Tuple, Var
 from relay_hw.ir.module import IRModule
 from relay_hw.ir.types import TensorType
 from relay_hw.tensorize import why_not
+from relay_hw.tensorize.compile import plan_region
+from relay_hw.tensorize.kernel import PairsKernel
 from relay_hw.tensorize.target import Target
 from tests.targets import target_for
 from tests.tensorize.regions import Regions, compare
@@ -67,6 +69,16 @@ def test_a_reordered_operand_of_a_layer_on_chip(kit: SimpleNamespace) -> None:
     build = kit.Regions(6, config)
     y = build.rows(build.tensor(9, 32), 48)
     kit.compare(build.function(build.rows(build.pairs(2, y, y, reordered=turned), 16)), config)
+
+
+def test_what_a_product_reads_as_weights_lies_in_planes(kit: SimpleNamespace) -> None:
+    config = target_for("default")
+    build = kit.Regions(9, config)
+    x, cosines, sines = (build.tensor(3, 21, 48) for _ in range(3))
+    function = build.function(build.product(x, build.pairs(2, x, cosines, sines, reordered=turned)))
+    pairs, _ = (layer.kernel for layer in plan_region(function, config, "accel_0").layers)
+    assert isinstance(pairs, PairsKernel) and pairs.planes
+    kit.compare(function, config)
 
 
 @settings(max_examples=30, deadline=None)

@@ -73,6 +73,7 @@ def outcome(device: FpgaDevice | FunctionalDevice, program: Program) -> tuple[st
 LEGAL = [path for path in PROGRAMS if not path.stem.startswith(("fault", "deadlock"))]
 
 
+@pytest.mark.long
 def test_programs_leave_the_same_bytes(link: UartboneLink) -> None:
     device = FpgaDevice(TINY, link, SOC.map)
     ran = 0
@@ -157,6 +158,7 @@ def _changed(program: Program, after: bytes) -> list[np.ndarray]:
     return np.split(different, range(4 * CHUNK_WORDS, different.size, 4 * CHUNK_WORDS))
 
 
+@pytest.mark.long
 def test_the_self_test_passes_and_leaves_the_board_usable(link: UartboneLink) -> None:
     device = FpgaDevice(TINY, link, SOC.map)
     found = self_test(device, 2)
@@ -232,7 +234,7 @@ def test_commands_that_stop_half_way_are_forgotten(board: str) -> None:
 
 
 # One for each width of the bus, all that the SoC has of a configuration; tests/accel/rtl lints the rest.
-@pytest.mark.parametrize("name", ["tiny", "wide"])
+@pytest.mark.parametrize("name", ["tiny", pytest.param("wide", marks=pytest.mark.long)])
 def test_the_verilog_has_no_warnings(name: str, tmp_path: Path) -> None:
     config: AccelConfig = load_config(name)
     soc = part_soc(config, find_part("lfe5u-85f"))

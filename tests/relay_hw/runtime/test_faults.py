@@ -26,6 +26,12 @@ from tests.faults import Fault, every_fault
 from tests.relay_hw.runtime.conftest import Build
 
 FAULTS = pytest.mark.parametrize("fault", list(Fault), ids=lambda fault: fault.value)
+# Whole builds are cut off at each step by an exit of the process; an exception on top of that takes longer.
+BUILD_FAULTS = pytest.mark.parametrize(
+    "fault",
+    [pytest.param(fault, marks=() if fault is Fault.EXIT else pytest.mark.long) for fault in Fault],
+    ids=lambda fault: fault.value,
+)
 # tests/accel/test_durable.py tries both ways at every step; with whole builds the second takes longer.
 EXCHANGE = pytest.mark.parametrize(
     "can_exchange", [True, pytest.param(False, marks=pytest.mark.long)], ids=["exchange", "two steps"]
@@ -38,7 +44,7 @@ def fresh(folder: Path, fill: Callable[[], object]) -> None:
     fill()
 
 
-@FAULTS
+@BUILD_FAULTS
 @EXCHANGE
 def test_a_build_on_a_build(plain: Build, tmp_path: Path, fault: Fault, can_exchange: bool) -> None:
     """Reading is enough to put back what a writer renamed away."""
@@ -61,7 +67,7 @@ def test_a_build_on_a_build(plain: Build, tmp_path: Path, fault: Fault, can_exch
     assert steps > len(old.manifest.files)
 
 
-@FAULTS
+@BUILD_FAULTS
 def test_the_first_build(plain: Build, tmp_path: Path, fault: Fault) -> None:
     compiled, _ = plain
     root, path = tmp_path / "root", tmp_path / "root" / "build"

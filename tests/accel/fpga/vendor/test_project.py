@@ -32,7 +32,7 @@ def write_project(folder: Path, target: Target) -> Path:
 
 
 # One for each width of the bus, all that the block has of a configuration; tests/accel/rtl lints the rest.
-@pytest.mark.parametrize("name", ["tiny", "wide"])
+@pytest.mark.parametrize("name", ["tiny", pytest.param("wide", marks=pytest.mark.long)])
 def test_the_block_has_no_warnings(name: str, tmp_path: Path) -> None:
     config = load_config(name)
     files = project_files(TARGETS[0], config, 50)

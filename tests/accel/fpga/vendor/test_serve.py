@@ -213,11 +213,11 @@ def broken_request(rng: random.Random) -> bytes:
 
 
 def test_broken_requests_over_loopback(tmp_path: Path) -> None:
-    """Three hundred hosts that send bytes by chance; afterwards one that means it is served."""
+    """A hundred hosts that send bytes by chance; afterwards one that means it is served."""
     folder, device = open_device(tmp_path)
     rng = random.Random(5)
     with serving(folder, "--device", device, "--patience", "5") as address:
-        for _ in range(300):
+        for _ in range(100):
             data = b"".join(broken_request(rng) for _ in range(rng.randrange(4)))
             # The board hangs up where it is sent what is no command.
             with lines_of(address) as line, suppress(OSError):
