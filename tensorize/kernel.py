@@ -1,6 +1,6 @@
 """What one fused function computes: the value that the matcher hands to tiling and lowering.
 
-In: nothing of Relay, nothing of a configuration. Out: windows, integer weights and the numbers of the output stage.
+In: nothing of Relay, nothing of a configuration. Out: windows and integer weights, with the numbers of `stages.py`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,10 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from relay_hw.accel.isa.spec import Rounding, RowKind
+from relay_hw.accel.isa.spec import RowKind
+from relay_hw.tensorize.stages import AddStage, Int64, MulStage, Requantize, RowStage, Table
 
 Int8 = NDArray[np.int8]
-Int64 = NDArray[np.int64]
-# Of the output stage: 256 int8 results as bytes, that for -128 first.
-Table = bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,54 +52,6 @@ class Window:
     def taps(self) -> int:
         """Pixels that one window reads."""
         return self.kernel[0] * self.kernel[1]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Requantize:
-    """clip((wrap32(acc + bias) * multiplier rounded >> shift) + zero_point); arrays are int64 [channels].
-
-    `table`: what the result goes through.
-    """
-
-    bias: Int64
-    multiplier: Int64
-    shift: Int64
-    zero_point: int
-    rounding: Rounding
-    clip_lo: int
-    clip_hi: int
-    table: Table | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AddStage:
-    """clip((((y - y_zero) * y_multiplier + (r - r_zero) * r_multiplier) rounded >> shift) + zero_point)."""
-
-    y_multiplier: int
-    r_multiplier: int
-    shift: int
-    y_zero: int
-    r_zero: int
-    zero_point: int
-    rounding: Rounding
-    clip_lo: int
-    clip_hi: int
-    table: Table | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class MulStage:
-    """clip(((y - y_zero) * multiplier * (r - r_zero) rounded >> shift) + zero_point), then `table`."""
-
-    multiplier: int
-    shift: int
-    y_zero: int
-    r_zero: int
-    zero_point: int
-    rounding: Rounding
-    clip_lo: int
-    clip_hi: int
-    table: Table | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,18 +315,6 @@ class SelectKernel:
     def macs(self) -> int:
         """Products with one and zero are no work."""
         return 0
-
-
-@dataclass(frozen=True, slots=True)
-class RowStage:
-    """Numbers of a function of rows: all have `shift` and `zero_point`, softmax `multiplier`, norms `epsilon`, RMS norm
-    `input_zero`."""
-
-    shift: int
-    zero_point: int
-    multiplier: int = 0
-    epsilon: int = 0
-    input_zero: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

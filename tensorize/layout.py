@@ -20,7 +20,8 @@ from relay_hw.accel.isa.rules import row_entries
 from relay_hw.accel.isa.spec import RowKind
 from relay_hw.accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
 from relay_hw.errors import TensorizeError
-from relay_hw.tensorize.kernel import AddStage, ConvKernel, Image, Int8, MulStage, Requantize, RowKernel
+from relay_hw.tensorize.kernel import ConvKernel, Image, Int8, RowKernel
+from relay_hw.tensorize.stages import AddStage, MulStage, Requantize
 
 
 def image_of(shape: Sequence[int]) -> Image:

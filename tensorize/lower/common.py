@@ -29,8 +29,9 @@ from relay_hw.tensorize.commands import (
     Uop,
     fit_loops,
 )
-from relay_hw.tensorize.kernel import AddStage, KernelSpec, MulStage, Requantize, Table, Window, kernel_tables
+from relay_hw.tensorize.kernel import KernelSpec, Window, kernel_tables
 from relay_hw.tensorize.layout import Records
+from relay_hw.tensorize.stages import AddStage, MulStage, Requantize, Table
 from relay_hw.tensorize.tiles.geometry import Grid, Source, bank_round, span_of
 
 Part = tuple[int, int]

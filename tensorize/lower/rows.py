@@ -16,9 +16,10 @@ from relay_hw.accel.isa.slots import ROW_STAGES, row_round_slots
 from relay_hw.accel.isa.spec import Dst, Form, Mem, Op, RowKind
 from relay_hw.errors import TensorizeError
 from relay_hw.tensorize.commands import Axis, Buffer, Command, Key, Ref, Step
-from relay_hw.tensorize.kernel import Int64, RowKernel
+from relay_hw.tensorize.kernel import RowKernel
 from relay_hw.tensorize.layout import pixel_bytes, row_records
 from relay_hw.tensorize.lower.common import LayerId, Part, Runs, looped, store_flat, transfer, widened
+from relay_hw.tensorize.stages import Int64
 from relay_hw.tensorize.target import Target
 from relay_hw.tensorize.tiles.choose import chunk_sizes
 from relay_hw.tensorize.tiles.geometry import acc_unit, parts, run_cycles

@@ -15,19 +15,16 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Array, Call, Expr, Function, Tuple, Var
 from relay_hw.tensorize.kernel import (
-    AddStage,
     ConvKernel,
     GateKernel,
     Image,
     KernelSpec,
     Move,
     MoveKernel,
-    MulStage,
     PoolKernel,
     PoolKind,
     ProductKernel,
     SwapKernel,
-    Table,
     Window,
 )
 from relay_hw.tensorize.layout import image_of, pixel_bytes, units_as_image
@@ -51,6 +48,7 @@ from relay_hw.tensorize.match.reading import (
 )
 from relay_hw.tensorize.match.rows import RowReader, bound_constants
 from relay_hw.tensorize.match.transpose import Spread, transpose_kernel
+from relay_hw.tensorize.stages import AddStage, MulStage, Table
 
 PREFIX = "accel."
 

@@ -32,8 +32,7 @@ _MOST = 64
 
 def read_moves(composite: Function, config: AccelConfig) -> tuple[Moved, tuple[int, ...]]:
     """The copies that the composite makes, and the shape of its result. Raises TensorizeError with the reason."""
-    sources, places, shape = _read(composite, config)
-    target = _image(shape, composite)
+    sources, target, places, shape = _read(composite, config)
     blocks = _blocks(places, config)
     if blocks is None:
         swapped = _swapped(places, sources, target, config)
@@ -53,14 +52,13 @@ def read_order(composite: Function, config: AccelConfig) -> tuple[SelectKernel |
     """The order that the composite gives the channels of its only parameter, None where it moves pixels, too; and the
     shape of its result. Raises TensorizeError.
     """
-    sources, places, shape = _read(composite, config)
-    target = _image(shape, composite)
+    sources, target, places, shape = _read(composite, config)
     picks = _picks(places, sources, config) if target == sources[0] else None
     return None if picks is None else SelectKernel(tuple(sources), target, picks), shape
 
 
-def _read(composite: Function, config: AccelConfig) -> tuple[list[Image], Index, tuple[int, ...]]:
-    """Sizes of the operands; where each element [H, W, C] of the result comes from; the result's logical shape."""
+def _read(composite: Function, config: AccelConfig) -> tuple[list[Image], Image, Index, tuple[int, ...]]:
+    """Sizes of operands and result; where each element [H, W, C] of the result comes from; its logical shape."""
     sources = [_image(var_type(var).static_shape, var) for var in composite.params]
     for var in composite.params:
         dtype = var_type(var).dtype
@@ -70,7 +68,8 @@ def _read(composite: Function, config: AccelConfig) -> tuple[list[Image], Index,
         for number, (var, image) in enumerate(zip(composite.params, sources, strict=True))
     }
     found = _evaluate(composite.body, addresses)
-    return sources, _as_pixels(found, _image(found.shape, composite)), found.shape
+    target = _image(found.shape, composite)
+    return sources, target, _as_pixels(found, target), found.shape
 
 
 def _image(shape: Sequence[int], at: Expr) -> Image:

@@ -16,9 +16,10 @@ from relay_hw.accel.isa.spec import Rounding
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Array, Attrs, Call, Constant, Expr, Function, Op, Var
 from relay_hw.support.names import one_of
-from relay_hw.tensorize.kernel import AddStage, Image, MulStage, Requantize, Table
+from relay_hw.tensorize.kernel import Image
 from relay_hw.tensorize.layout import image_of
 from relay_hw.tensorize.match.reading import INT8_MAX, INT8_MIN, Stage, need, per_channel, var_type
+from relay_hw.tensorize.stages import AddStage, MulStage, Requantize, Table
 
 ROUNDINGS = {rounding.name.lower(): rounding for rounding in Rounding}
 

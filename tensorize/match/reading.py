@@ -15,7 +15,8 @@ from relay_hw.accel.isa.config import AccelConfig
 from relay_hw.errors import TensorizeError
 from relay_hw.ir.expr import Attrs, Call, Expr, Var
 from relay_hw.ir.types import TensorType
-from relay_hw.tensorize.kernel import Image, Table, Window
+from relay_hw.tensorize.kernel import Image, Window
+from relay_hw.tensorize.stages import Table
 
 INT8_MIN, INT8_MAX = -128, 127
 

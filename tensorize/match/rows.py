@@ -14,10 +14,11 @@ from relay_hw.accel.isa.config import EXPONENTIALS, AccelConfig
 from relay_hw.accel.isa.rules import row_coefficients
 from relay_hw.accel.isa.spec import RowKind
 from relay_hw.ir.expr import Array, Call, Constant, Expr
-from relay_hw.tensorize.kernel import Image, Int64, RowKernel, RowStage
+from relay_hw.tensorize.kernel import Image, RowKernel
 from relay_hw.tensorize.layout import row_records
 from relay_hw.tensorize.match.reader import Reader
 from relay_hw.tensorize.match.reading import need, var_type
+from relay_hw.tensorize.stages import Int64, RowStage
 
 _KINDS = {
     "fixed.softmax": RowKind.SOFTMAX,

@@ -11,7 +11,8 @@ from itertools import product
 
 import numpy as np
 
-from relay_hw.tensorize.kernel import ConvKernel, Image, Int8, Place, Requantize, TransposeKernel, Window
+from relay_hw.tensorize.kernel import ConvKernel, Image, Int8, Place, TransposeKernel, Window
+from relay_hw.tensorize.stages import Requantize
 
 _HALF = 1 << 31
 

@@ -79,7 +79,7 @@ class OutputTile:
 
 @dataclass(frozen=True, slots=True)
 class AddTile:
-    """A tile of a residual add. `entries` consecutive accumulator entries of both operands."""
+    """A tile of sums and products of activations: `entries` consecutive accumulator entries of each operand."""
 
     entries: int
 

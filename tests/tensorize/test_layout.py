@@ -13,7 +13,6 @@ from relay_hw.accel.isa.records import decode_prm
 from relay_hw.accel.isa.spec import Rounding
 from relay_hw.accel.isa.tensors import pack_tensor, slot_bytes, unpack_tensor
 from relay_hw.errors import TensorizeError
-from relay_hw.tensorize.kernel import AddStage, Requantize
 from relay_hw.tensorize.layout import (
     image_bytes,
     image_of,
@@ -24,6 +23,7 @@ from relay_hw.tensorize.layout import (
     unpack_activation,
     unpack_weights,
 )
+from relay_hw.tensorize.stages import AddStage, Requantize
 from relay_hw.tensorize.target import Target
 
 NAMES = st.sampled_from(("default", "tiny", "ecp5", "wide"))

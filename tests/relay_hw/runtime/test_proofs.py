@@ -18,9 +18,9 @@ from relay_hw.runtime.artifact import load_artifact
 from relay_hw.runtime.compile import CompiledModel, compile_model
 from relay_hw.runtime.options import CompileOptions
 from relay_hw.tensorize.certificate import Certificate, LayerProof, summary
-from relay_hw.tensorize.kernel import Requantize
 from relay_hw.tensorize.layout import Records
 from relay_hw.tensorize.lower import conv
+from relay_hw.tensorize.stages import Requantize
 
 OPTIONS = CompileOptions(config="tiny", host_target="numpy")
 
