@@ -200,7 +200,7 @@ bench: $(READY) ## measure cycles, speeds and the language, write docs/results/p
 
 test-board: $(READY) ## networks on the whole SoC of a board with `ecp5`, its serial line at its own speed, --board against both (minutes)
 	$(BIN)/python -m pytest -q -s -m long tests/accel/fpga/test_board_soc.py tests/accel/fpga/test_part.py \
-	  tests/accel/fpga/vendor/test_project.py tests/relay_hw/cli/test_board.py \
+	  tests/accel/fpga/vendor/test_project.py tests/accel/fpga/vendor/test_serve.py tests/relay_hw/cli/test_board.py \
 	  tests/relay_hw/runtime/test_speed.py $(FLAGS)
 
 test-netlist: $(READY) ## `tiny` placed and routed, programs and the self-test on netlists, estimates for other parts (half an hour)

@@ -16,7 +16,7 @@ from relay_hw.ir.module import IRModule
 from relay_hw.ir.visit import Rewriter, copy_with
 from relay_hw.op import rows
 from relay_hw.target.accel.drop_batch import drop_batch
-from relay_hw.target.accel.groups import PAIRS, Group, TreeGroup, is_operand, parts_of
+from relay_hw.target.accel.groups import PAIRS, TABLE, Group, TreeGroup, is_operand, parts_of
 from relay_hw.target.accel.length_bytes import length_bytes
 from relay_hw.target.accel.move_groups import move_groups
 from relay_hw.target.accel.pad_heads import Padded, pad_heads
@@ -49,8 +49,6 @@ class Composite:
     constants: tuple[tuple[str, int], ...] = ()  # (operator, argument) that must be constant
 
 
-# Any function of one number, in the output stage.
-_TABLE: Final = "fixed.table"
 # Functions of rows; reshapes around them that keep the rows change nothing.
 _ROWS: Final = tuple(row.name for row in rows.OPS)
 # Composites whose results go through no table.
@@ -119,7 +117,7 @@ _PLAIN: Final[tuple[Composite, ...]] = (
     Composite("accel.add", "fixed.add"),
     Composite("accel.mul", "fixed.mul"),
     Composite("accel.clip", "clip"),
-    Composite("accel.table", _TABLE, constants=((_TABLE, 1),)),
+    Composite("accel.table", TABLE, constants=((TABLE, 1),)),
     *(
         Composite(
             name.replace("fixed.", "accel."),
@@ -139,8 +137,8 @@ def _forms(composite: Composite) -> Iterator[Composite]:
     names = (composite.anchor, *composite.after)
     stage = next((at for at, name in enumerate(names) if name in ("fixed.requantize", *PAIRS)), None)
     if stage is not None:
-        after = (*names[1 : stage + 1], _TABLE, *names[stage + 1 :])
-        yield replace(composite, after=after, constants=(*composite.constants, (_TABLE, 1)))
+        after = (*names[1 : stage + 1], TABLE, *names[stage + 1 :])
+        yield replace(composite, after=after, constants=(*composite.constants, (TABLE, 1)))
     yield composite
 
 
@@ -198,8 +196,8 @@ def _choose(function: Function, legal: Legal | None) -> dict[Call, AnyGroup]:
         if root in taken:
             continue
         matches = list(_candidates(root, uses, taken, position))
-        # The layer before it takes a sum in, or other sums and products do, or nothing.
-        alone = [group for group in matches if is_op(group.chain[0], *PAIRS, _TABLE)]
+        # A layer in front takes the sum in; or other sums and products do; or it is a layer alone.
+        alone = [group for group in matches if is_op(group.chain[0], *PAIRS, TABLE)]
         candidates: list[AnyGroup] = [group for group in matches if group not in alone]
         candidates += [*pair_groups(root, uses, readers, taken), *alone, *move_groups(root, uses, readers, taken)]
         chosen = _first_legal(candidates, legal)
@@ -221,7 +219,7 @@ def _first_legal(candidates: Sequence[AnyGroup], legal: Legal | None) -> AnyGrou
 
 def _takes_more(group: AnyGroup) -> bool:
     """Whether the group is a layer plus optional operators behind it."""
-    return op_name(group.root) in (*PAIRS, _TABLE, "reshape") and len(group.members) > 1
+    return op_name(group.root) in (*PAIRS, TABLE, "reshape") and len(group.members) > 1
 
 
 def _candidates(root: Call, uses: dict[Expr, int], taken: set[Expr], position: dict[Call, int]) -> Iterator[Group]:

@@ -16,6 +16,8 @@ from relay_hw.transform.graph import is_op, typed_tuple
 
 # A sum or product of two tensors is a composite of its own unless the layer before it takes it in.
 PAIRS: Final = ("fixed.add", "fixed.mul")
+# Any function of one number, in the output stage.
+TABLE: Final = "fixed.table"
 
 
 @dataclass(frozen=True, slots=True)

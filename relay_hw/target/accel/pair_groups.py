@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from relay_hw.ir.expr import Call, Expr
-from relay_hw.target.accel.groups import PAIRS, TreeGroup
+from relay_hw.target.accel.groups import PAIRS, TABLE, TreeGroup
 from relay_hw.target.accel.move_groups import is_moving, move_group
 from relay_hw.transform.graph import is_op, shape_of
 
 NAME: Final = "accel.pairs"
-_TABLE: Final = "fixed.table"
 _SCALE: Final = "fixed.requantize"
-_LAYERS: Final = ("nn.conv2d", "nn.dense")
+# Anchors of the composites that may end in a sum or product.
+LAYERS: Final = ("nn.conv2d", "nn.dense")
 # Operands share the accumulators: of more there is little room for each.
 MOST_OPERANDS: Final = 8
 
@@ -71,7 +71,7 @@ class _Trees:
         """A sum or product of tensors of one shape, behind the table that it goes through; nothing for other values."""
         if not isinstance(expr, Call):
             return ()
-        if is_op(expr, _TABLE):
+        if is_op(expr, TABLE):
             inner = expr.args[0]
             found = self._calls(inner) if is_op(inner, *PAIRS) and self._is_own(inner) else ()
             return (expr, *found) if found else ()
@@ -80,9 +80,9 @@ class _Trees:
 
     def _is_layer(self, expr: Expr) -> bool:
         """Whether a layer makes the value, which takes in a sum or product of it."""
-        inner = expr.args[0] if isinstance(expr, Call) and is_op(expr, _TABLE) else expr
+        inner = expr.args[0] if isinstance(expr, Call) and is_op(expr, TABLE) else expr
         own = self._is_own(expr) and self._is_own(inner)
-        return own and isinstance(inner, Call) and is_op(inner, _SCALE) and is_op(inner.args[0], *_LAYERS)
+        return own and isinstance(inner, Call) and is_op(inner, _SCALE) and is_op(inner.args[0], *LAYERS)
 
     def _reordered(self, expr: Expr, members: Sequence[Call]) -> TreeGroup | None:
         """The operators that only move elements of one tensor to the value; for one operand of a tree."""

@@ -212,12 +212,13 @@ def broken_request(rng: random.Random) -> bytes:
     return head + rng.randbytes(rng.choice((0, 3, 4 * count)))
 
 
-def test_broken_requests_over_loopback(tmp_path: Path) -> None:
-    """A hundred hosts that send bytes by chance; afterwards one that means it is served."""
+@pytest.mark.parametrize("hosts", [100, pytest.param(300, marks=pytest.mark.long)])
+def test_broken_requests_over_loopback(tmp_path: Path, hosts: int) -> None:
+    """Hosts that send bytes by chance; afterwards one that means it is served."""
     folder, device = open_device(tmp_path)
     rng = random.Random(5)
     with serving(folder, "--device", device, "--patience", "5") as address:
-        for _ in range(100):
+        for _ in range(hosts):
             data = b"".join(broken_request(rng) for _ in range(rng.randrange(4)))
             # The board hangs up where it is sent what is no command.
             with lines_of(address) as line, suppress(OSError):

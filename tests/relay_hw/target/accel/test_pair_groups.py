@@ -6,7 +6,9 @@ import pytest
 
 from relay_hw import op
 from relay_hw.ir.expr import Expr, Tuple
-from relay_hw.target.accel.pair_groups import MOST_OPERANDS
+from relay_hw.target.accel.composites import COMPOSITES
+from relay_hw.target.accel.groups import PAIRS
+from relay_hw.target.accel.pair_groups import LAYERS, MOST_OPERANDS
 from relay_hw.tensorize import why_not
 from tests.relay_hw.target.accel.test_composites import ONES, _ints, _merge, inner
 from tests.relay_hw.transform.checks import var
@@ -64,6 +66,10 @@ def test_a_layer_keeps_what_it_can_take_in():
     body = op.fixed.add(op.fixed.mul(dense, C, **SCALE), op.fixed.mul(X, S, **SCALE), **ONES)
     first, second = _merge(body, "accel.dense", "accel.pairs", params=(X, C, S))
     assert "fixed.mul" in inner(first) and inner(second) == ["fixed.mul", "fixed.add"]
+
+
+def test_these_are_the_layers_that_may_take_one_in():
+    assert {one.anchor for one in COMPOSITES if {*PAIRS} & {*one.after}} == {*LAYERS}
 
 
 def test_a_sum_of_many_is_cut():
